@@ -6,6 +6,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
@@ -20,7 +21,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OUTPUTS_MAX = 16, SAMPLES = 4096 };
+enum {
+    OUTPUTS_MAX = 16,
+    SAMPLES = 4096,
+    /* The helper turns larger batches into text, which may be TEXT_BYTES_MAX long. */
+    LANE_BYTES_MAX = 16 * 1024,
+};
 
 enum verbosity { VERBOSITY_BASIC, VERBOSITY_NORMAL, VERBOSITY_DETAILED };
 static const char *const verbosities[] = {"basic", "normal", "detailed", NULL};
@@ -75,6 +81,20 @@ struct debug_exporter {
     struct sample *samples; /* SAMPLES of them, once something is printed */
     int outputs[OUTPUTS_MAX];
     size_t outputs_count; /* 0: the log */
+    unsigned helped;      /* batches that the helper turns into text */
+    bool is_stopping;
+};
+
+/* A batch that is turned into text. */
+struct printing {
+    struct helper_work work; /* first */
+    struct debug_exporter *exporter;
+    struct batch *batch; /* a reference, while the helper has it */
+    struct receipt *receipt;
+    struct batch_part whole;
+    enum verbosity verbosity;
+    struct text records;
+    struct text spans; /* of profiles */
 };
 
 extern const struct component_factory debug_exporter_factory;
@@ -210,40 +230,94 @@ static void print_text(struct debug_exporter *exporter, struct text *text)
     budget_return(budget, bytes);
 }
 
+/* Runs on the lane or on its helper. */
+static void write_texts(struct printing *printing)
+{
+    const struct debug_exporter *exporter = printing->exporter;
+    const struct debug_exporter_config *config = exporter->base.config;
+    const enum signal_kind signal = printing->batch->signal;
+    text_init(&printing->records, exporter->base.budget);
+    text_init(&printing->spans, exporter->base.budget);
+    if (printing->verbosity != VERBOSITY_BASIC)
+        otlp_text_write(&printing->records, signal, printing->whole.bytes,
+                        printing->verbosity == VERBOSITY_DETAILED);
+    if (signal == PROFILES && config->top_functions > 0)
+        otlp_text_write_spans(&printing->spans, printing->whole.bytes, config->top_functions);
+}
+
+static void print_all(struct printing *printing)
+{
+    struct debug_exporter *exporter = printing->exporter;
+    print_counts(exporter, printing->batch, printing->whole.bytes);
+    print_text(exporter, &printing->records);
+    print_text(exporter, &printing->spans);
+    text_fini(&printing->records);
+    text_fini(&printing->spans);
+    buffer_unref(printing->whole.owner);
+    receipt_resolve(printing->receipt, &outcome_accepted);
+}
+
+static void on_help(struct helper_work *work)
+{
+    write_texts((struct printing *)work);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct printing *printing = (struct printing *)work;
+    struct debug_exporter *exporter = printing->exporter;
+    print_all(printing);
+    batch_unref(printing->batch);
+    mem_free(printing);
+    assert(exporter->helped > 0);
+    exporter->helped--;
+    if (exporter->is_stopping && exporter->helped == 0)
+        component_stopped(&exporter->base);
+}
+
 static void debug_exporter_consume(struct component *self, struct batch *batch,
                                    struct receipt *receipt)
 {
     struct debug_exporter *exporter = debug_exporter_of(self);
     const struct debug_exporter_config *config = self->config;
-    struct batch_part whole;
-    struct text text;
+    struct printing printing = {.exporter = exporter,
+                                .batch = batch,
+                                .receipt = receipt,
+                                .verbosity = (enum verbosity)config->verbosity};
     assert(batch->signal == self->signal);
-    if (!batch_join(batch, self->budget, &whole)) {
+    if (!batch_join(batch, self->budget, &printing.whole)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to print a batch");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);
         return;
     }
-    enum verbosity verbosity = (enum verbosity)config->verbosity;
     if (config->log_level != LEVEL_UNSET)
-        verbosity = config->log_level == LEVEL_DEBUG  ? VERBOSITY_DETAILED
-                    : config->log_level == LEVEL_INFO ? VERBOSITY_NORMAL
-                                                      : VERBOSITY_BASIC;
-    print_counts(exporter, batch, whole.bytes);
-    if (verbosity != VERBOSITY_BASIC) {
-        text_init(&text, self->budget);
-        otlp_text_write(&text, batch->signal, whole.bytes, verbosity == VERBOSITY_DETAILED);
-        print_text(exporter, &text);
-        text_fini(&text);
+        printing.verbosity = config->log_level == LEVEL_DEBUG  ? VERBOSITY_DETAILED
+                             : config->log_level == LEVEL_INFO ? VERBOSITY_NORMAL
+                                                               : VERBOSITY_BASIC;
+    bool is_long =
+        batch->bytes > LANE_BYTES_MAX && (printing.verbosity != VERBOSITY_BASIC ||
+                                          (batch->signal == PROFILES && config->top_functions > 0));
+    /* Behind those that the helper has, so that all are printed in their order. */
+    if (!is_long && exporter->helped == 0) {
+        write_texts(&printing);
+        print_all(&printing);
+        return;
     }
-    if (batch->signal == PROFILES && config->top_functions > 0) {
-        text_init(&text, self->budget);
-        otlp_text_write_spans(&text, whole.bytes, config->top_functions);
-        print_text(exporter, &text);
-        text_fini(&text);
-    }
-    buffer_unref(whole.owner);
-    receipt_resolve(receipt, &outcome_accepted);
+    struct printing *helped = mem_alloc(sizeof(*helped));
+    *helped = printing;
+    batch_ref(batch);
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    exporter->helped++;
+    lane_help(self->lane, &helped->work);
+}
+
+static void debug_exporter_stop(struct component *self)
+{
+    struct debug_exporter *exporter = debug_exporter_of(self);
+    exporter->is_stopping = true;
+    if (exporter->helped == 0)
+        component_stopped(self);
 }
 
 static bool output_open(struct debug_exporter *exporter, const char *path, struct error *error)
@@ -300,5 +374,6 @@ const struct component_factory debug_exporter_factory = {
     .check = debug_exporter_check,
     .create = debug_exporter_create,
     .consume = debug_exporter_consume,
+    .stop = debug_exporter_stop,
     .destroy = debug_exporter_destroy,
 };

@@ -108,7 +108,7 @@ void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
 static void on_receipt(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct exporter_fixture *fixture = arg;
-    (void)receipt;
+    mem_free(receipt);
     fixture->results++;
     fixture->outcome = *outcome;
     snprintf(fixture->message, sizeof(fixture->message), "%s",
@@ -130,8 +130,9 @@ void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_
     if (fixture->arrival_ns != 0)
         batch->arrival_ns = fixture->arrival_ns;
     buffer_unref(buffer);
-    receipt_init(&fixture->receipt, on_receipt, fixture);
-    fixture->component->factory->consume(fixture->component, batch, &fixture->receipt);
+    struct receipt *receipt = mem_alloc(sizeof(*receipt));
+    receipt_init(receipt, on_receipt, fixture);
+    fixture->component->factory->consume(fixture->component, batch, receipt);
     batch_unref(batch);
 }
 

@@ -26,7 +26,6 @@ struct exporter_fixture {
     struct budget budget;
     struct stop_latch stopping;
     bool has_stopped;
-    struct receipt receipt;
     struct client_info *client; /* of the batches; NULL: unknown. Stays the caller's */
     uint64_t arrival_ns;        /* of the batches; 0: when they are made */
     /* what the last receipt said */

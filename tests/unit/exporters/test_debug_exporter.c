@@ -146,27 +146,58 @@ static void negative_sampling_is_as_in_the_go_collector(void **state)
     }
 }
 
-static void large_text_reaches_the_log_whole(void **state)
+enum { NAME_BYTES = 20000 };
+
+/* A request with one span with a name of NAME_BYTES. */
+static struct slice large_span(void)
 {
-    enum { NAME_BYTES = 20000 };
     /* Lengths of the resource, scope and span around the name, each a varint of three bytes. */
     static const uint8_t head[] = {0x0a, 0xac, 0x9c, 0x01, 0x12, 0xa8, 0x9c, 0x01,
                                    0x12, 0xa4, 0x9c, 0x01, 0x2a, 0xa0, 0x9c, 0x01};
     static uint8_t bytes[sizeof(head) + NAME_BYTES];
+    memcpy(bytes, head, sizeof(head));
+    memset(bytes + sizeof(head), 'x', NAME_BYTES);
+    return slice_of(bytes, sizeof(bytes));
+}
+
+/* The helper writes the text of a large batch, and of those behind it. A stop waits for both. */
+static void batches_are_printed_in_their_order(void **state)
+{
+    struct fixture fixture;
+    char *text;
+    size_t size;
+    (void)state;
+    set_up(&fixture, "verbosity: normal", TRACES);
+    exporter_offer(&fixture.exporter, large_span(), 1);
+    exporter_offer(&fixture.exporter, span, 1);
+    assert_int_equal(fixture.exporter.results, 0);
+    check_output(&fixture, "");
+    exporter_close(&fixture.exporter);
+    assert_int_equal(fixture.exporter.results, 2);
+    assert_int_equal(file_read_whole(fixture.path, 1 << 20, &text, &size), 0);
+    const char *large = strstr(text, "ScopeTraces #0\nxxx");
+    const char *small = strstr(text, "ScopeTraces #0\na  \n");
+    assert_true(large != NULL && small > large);
+    mem_free(text);
+    lane_destroy(fixture.lane);
+    unlink(fixture.path);
+    clock_fake_stop();
+}
+
+static void large_text_reaches_the_log_whole(void **state)
+{
     char path[] = "/tmp/spanflame-test-debug-XXXXXX";
     struct log_settings settings = log_settings_default();
     struct exporter_fixture exporter;
     char *text;
     size_t size;
     (void)state;
-    memcpy(bytes, head, sizeof(head));
-    memset(bytes + sizeof(head), 'x', NAME_BYTES);
     settings.fds[0] = mkstemp(path);
     assert_true(settings.fds[0] >= 0);
     log_configure(&settings);
     struct lane *lane = lane_create(0);
     exporter_open(&exporter, lane, &debug_exporter_factory, "{verbosity: normal}", TRACES);
-    exporter_export(&exporter, slice_of(bytes, sizeof(bytes)), 1);
+    exporter_export(&exporter, large_span(), 1);
     exporter_close(&exporter);
     lane_destroy(lane);
     close(settings.fds[0]);
@@ -233,6 +264,7 @@ int main(void)
         cmocka_unit_test(each_verbosity_prints_its_form),
         cmocka_unit_test(sampling_keeps_the_first_and_every_third_of_a_second),
         cmocka_unit_test(negative_sampling_is_as_in_the_go_collector),
+        cmocka_unit_test(batches_are_printed_in_their_order),
         cmocka_unit_test(large_text_reaches_the_log_whole),
         cmocka_unit_test(nop_accepts_everything),
         cmocka_unit_test(configurations_are_checked),
