@@ -8,6 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/secret.h"
@@ -70,6 +71,11 @@ static const struct config_field basicauth_extension_fields[] = {
 };
 #undef OWNER
 
+struct waiter_list {
+    struct auth_waiter *first;
+    struct auth_waiter **last;
+};
+
 /* A check on the lane's helper, and who waits for it. */
 struct basicauth_trial {
     struct helper_work work; /* first */
@@ -79,7 +85,7 @@ struct basicauth_trial {
     uint64_t loading; /* of the owner, when it began */
     uint64_t took_ns;
     bool is_right;
-    struct auth_waiter *waiters;
+    struct waiter_list waiters;
     struct basicauth_trial *next; /* of the owner */
 };
 
@@ -91,7 +97,9 @@ struct basicauth {
     uint64_t loading; /* how often the users were read */
     struct basicauth_trial *trials;
     unsigned trials_count;
-    uint64_t took_ns; /* by the last trial */
+    uint64_t took_ns;        /* by the last trial */
+    struct waiter_list told; /* their verdict is known: they are to ask again */
+    struct lane_job tell_job;
     struct watched_file file;
     char *raw;     /* of the last request: the text after "Basic " */
     char *decoded; /* user and password, each NUL-terminated */
@@ -169,11 +177,33 @@ static bool has_changed(const struct basicauth *self, struct watched_file *file)
 
 static void await(struct basicauth_trial *trial, const struct auth_request *request)
 {
-    struct auth_waiter **end = &trial->waiters;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = request->wait(request);
-    (*end)->next = NULL;
+    struct auth_waiter *waiter = request->wait(request);
+    waiter->next = NULL;
+    *trial->waiters.last = waiter;
+    trial->waiters.last = &waiter->next;
+}
+
+/* Any number of requests may have waited, each with work to do: the rest takes later turns. */
+static void tell(void *arg)
+{
+    struct basicauth *self = arg;
+    uint64_t until_ns = clock_now_ns() + HTTP_TURN_NS;
+    while (self->told.first != NULL) {
+        struct auth_waiter *waiter = self->told.first;
+        self->told.first = waiter->next;
+        if (waiter->next == NULL)
+            self->told.last = &self->told.first;
+        waiter->fn(waiter);
+        if (self->told.first == NULL)
+            return;
+        bool is_over = clock_now_ns() > until_ns;
+        if (is_over)
+            lane_rest(self->lane);
+        if (is_over || lane_is_hurried(self->lane)) {
+            lane_defer(self->lane, &self->tell_job);
+            return;
+        }
+    }
 }
 
 /* On the helper. */
@@ -200,15 +230,12 @@ static void on_helped(struct helper_work *work)
     auth_cache_spend(self->cache, trial->took_ns);
     if (trial->loading == self->loading)
         auth_cache_add(self->cache, credentials, trial->is_right);
-    struct auth_waiter *waiter = trial->waiters;
+    *self->told.last = trial->waiters.first;
+    self->told.last = trial->waiters.last;
     htpasswd_trial_destroy(trial->trial);
     secret_free(trial->raw);
     mem_free(trial);
-    while (waiter != NULL) {
-        struct auth_waiter *next = waiter->next;
-        waiter->fn(waiter);
-        waiter = next;
-    }
+    lane_defer(self->lane, &self->tell_job);
 }
 
 /* The check of these credentials that is under way. NULL: there is none. */
@@ -246,6 +273,7 @@ static enum auth_verdict check(struct basicauth *self, const struct auth_request
         trial->trial = slow;
         trial->raw = mem_copy_text(self->raw);
         trial->loading = self->loading;
+        trial->waiters.last = &trial->waiters.first;
         trial->next = self->trials;
         self->trials = trial;
         self->trials_count++;
@@ -384,6 +412,7 @@ static void basicauth_destroy(struct authenticator *base)
 {
     struct basicauth *self = basicauth_of(base);
     assert(self->trials == NULL);
+    assert(self->told.first == NULL);
     htpasswd_destroy(self->htpasswd);
     auth_cache_destroy(self->cache);
     watched_file_close(&self->file);
@@ -403,6 +432,8 @@ static struct authenticator *basicauth_create(const void *section, const struct 
     struct basicauth *self = mem_zalloc(sizeof(*self));
     self->base = (struct authenticator){.config = config, .logger = &user->logger};
     self->lane = user->lane;
+    self->told.last = &self->told.first;
+    self->tell_job = (struct lane_job){.fn = tell, .arg = self};
     if (config->has_htpasswd ? prepare_server(self, error) : prepare_client(self, error))
         return &self->base;
     basicauth_destroy(&self->base);

@@ -5,6 +5,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/config.h"
 #include "src/core/component.h"
@@ -205,9 +206,14 @@ static struct slice authorization_of(const struct auth_request *base, const char
     return slice_of_text(((const struct patient *)base)->value);
 }
 
+static uint64_t told_ns; /* what each takes */
+static unsigned told_in_all;
+
 static void on_told(struct auth_waiter *waiter)
 {
     ((struct patient *)((char *)waiter - offsetof(struct patient, waiter)))->told++;
+    told_in_all++;
+    clock_fake_advance(told_ns);
 }
 
 static struct auth_waiter *wait_for(const struct auth_request *base)
@@ -277,6 +283,35 @@ static void slow_hashes_do_not_hold_the_lane(void **state)
     /* What takes no time gets its verdict at once. */
     assert_int_equal(ask_patiently(&patients[RIGHT], "Basic eDpvdGhlcg=="), AUTH_GRANTED);
     assert_int_equal(unlink(path), 0);
+    lane_destroy(lane);
+}
+
+/* All who have waited for one check go on in the order in which they came, a few in each turn. */
+static void many_who_wait_take_turns(void **state)
+{
+    enum { PATIENTS = 100, IN_A_TURN = HTTP_TURN_NS / NS_PER_MS + 1 };
+    static struct patient patients[PATIENTS];
+    (void)state;
+    memset(patients, 0, sizeof(patients));
+    assert_true(load(
+        "basicauth",
+        "{htpasswd: {inline: 'u:$2b$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey'}}"));
+    struct lane *lane = lane_create(0);
+    open_loaded("basicauth", lane, AUTH_SERVER);
+    for (unsigned i = 0; i < PATIENTS; i++)
+        assert_int_equal(ask_patiently(&patients[i], "Basic dTpoZWxsbw=="), AUTH_PENDING);
+    told_ns = NS_PER_MS;
+    told_in_all = 0;
+    for (unsigned turn = 0; turn < 2000 && told_in_all < PATIENTS; turn++) {
+        unsigned before = told_in_all;
+        lane_turn(lane);
+        assert_in_range(told_in_all - before, 0, 2 * IN_A_TURN); /* lane_turn runs jobs twice */
+        for (unsigned i = 0; i < PATIENTS; i++)
+            assert_int_equal(patients[i].told, i < told_in_all);
+    }
+    assert_int_equal(told_in_all, PATIENTS);
+    told_ns = 0;
+    assert_int_equal(ask_patiently(&patients[0], "Basic dTpoZWxsbw=="), AUTH_GRANTED);
     lane_destroy(lane);
 }
 
@@ -418,6 +453,7 @@ int main(void)
         ROW(a_file_of_tokens_is_read_again_when_it_changes),
         ROW(basic_credentials_are_looked_up),
         ROW(slow_hashes_do_not_hold_the_lane),
+        ROW(many_who_wait_take_turns),
         ROW(the_cache_is_cleared_when_the_file_changes),
         ROW(requests_carry_user_and_password),
         ROW(configurations_are_checked),
