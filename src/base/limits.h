@@ -53,6 +53,7 @@ enum {
     HTTP2_STREAMS_MAX = 100,
     HTTP2_STREAM_WINDOW_BYTES = 8 << 20,
     HTTP2_CONNECTION_WINDOW_BYTES = 24 << 20,
+    HTTP2_EARLY_BYTES = 1 << 20, /* of a held request; with more, its connection is not read */
     HTTP2_STREAMS_PER_CONNECTION_MAX = 1000000,
     HTTP2_RESETS_BURST = 200,
     HTTP2_RESETS_PER_S = 33,

@@ -118,6 +118,7 @@ struct http2_stream {
     size_t reply_size;
     size_t reply_sent;
     struct buffer *early; /* data that came while the request is held; NULL: none */
+    bool is_full;         /* … and is as much as is kept: see session->full */
     nghttp2_nv trailers[TRAILERS_MAX];
     size_t trailers_count;
     struct http2_header headers_inline[HEADERS_INLINE];
@@ -157,6 +158,7 @@ struct http2_session {
     unsigned requests;           /* including those that only the pipeline still holds */
     unsigned replies;            /* responses not yet written */
     unsigned waiting_charged;    /* frames, see charge_waiting */
+    unsigned full;               /* held requests whose data is not read on before they go on */
     bool is_greeted;             /* the client's SETTINGS were received */
     bool has_advertised;         /* our own SETTINGS are written */
     bool wants_drain;            /* set by callbacks of nghttp2, like wants_final */
@@ -354,12 +356,30 @@ static void on_due_job(void *arg)
     }
 }
 
+static void resume_reading(struct http2_session *session)
+{
+    if (session->full == 0 && !http_connection_is_blocked(session->connection))
+        http_connection_resume(session->connection);
+}
+
+/* The request is held no longer, or has ended. */
+static void leave_full(struct http2_stream *stream)
+{
+    if (!stream->is_full)
+        return;
+    assert(stream->session->full > 0);
+    stream->is_full = false;
+    stream->session->full--;
+    resume_reading(stream->session);
+}
+
 static void stream_read_body(struct http_request *request)
 {
     struct http2_stream *stream = stream_of(request);
     struct buffer *early = stream->early;
     bool has_ended = stream->has_ended_input;
     assert(stream->has_begun);
+    leave_full(stream);
     stream->reading_ns = clock_now_ns();
     stream->early = NULL;
     bool goes_on = early == NULL || http_exchange_receive(request, early->data, early->size);
@@ -440,6 +460,7 @@ static void stream_respond(struct http_request *request, const struct http_respo
     struct reply_fields fields;
     assert(stream->id > 0);
     assert(response->status >= 200);
+    leave_full(stream);
     size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
     size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
     fields.count = 0;
@@ -676,6 +697,7 @@ static void stream_end(struct http2_stream *stream)
     assert(stream->id > 0);
     stream->id = 0;
     drop_due(stream);
+    leave_full(stream);
     if (session->recent == stream)
         session->recent = NULL;
     if (stream->prev != NULL)
@@ -1013,14 +1035,15 @@ static int on_extension(nghttp2_session *nghttp2, void **payload, const nghttp2_
     return NGHTTP2_ERR_CANCEL;
 }
 
-/* Keeps data of a request that is held, as much as a client may send without being asked. False:
- * there is more, or no memory. */
+/* Keeps data of a request that is held. Once there is much, the connection waits with it: nghttp2
+ * grants window for what it has passed on, and the client would send more. False: the request is
+ * not held, or there is no memory. */
 static bool keep_early(struct http2_stream *stream, const uint8_t *data, size_t size)
 {
     struct buffer *early = stream->early;
     size_t wanted = (early != NULL ? early->size : 0) + size;
     size_t capacity = early != NULL ? early->capacity : EARLY_BYTES_FIRST;
-    if (!stream->base.is_held || wanted > HTTP2_STREAM_WINDOW_BYTES)
+    if (!stream->base.is_held)
         return false;
     while (capacity < wanted)
         capacity *= 2;
@@ -1034,6 +1057,11 @@ static bool keep_early(struct http2_stream *stream, const uint8_t *data, size_t 
         memcpy(early->data + early->size, data, size);
     early->size = wanted;
     stream->early = early;
+    if (wanted > HTTP2_EARLY_BYTES && !stream->is_full) {
+        stream->is_full = true;
+        stream->session->full++;
+        http_connection_pause(stream->session->connection);
+    }
     return true;
 }
 
@@ -1455,7 +1483,7 @@ static void end_of_input(void *state)
 static void written(void *state)
 {
     struct http2_session *session = state;
-    http_connection_resume(session->connection);
+    resume_reading(session);
     flush_later(session);
 }
 
