@@ -4,6 +4,7 @@
 #include "extensions/htpasswd.h"
 
 #include "src/base/base64.h"
+#include "src/base/clock.h"
 #include "src/base/digest.h"
 #include "src/base/dynlib.h"
 #include "src/base/error.h"
@@ -16,6 +17,11 @@
 #include <string.h>
 
 enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
+
+/* What checks take on a usual core: bcrypt at a cost of 0, and one round of the others. */
+#define BCRYPT_NS ((uint64_t)60 * NS_PER_US)
+#define ROUND_NS  NS_PER_US
+enum { ROUNDS_DEFAULT = 5000 };
 
 struct entry;
 typedef bool (*matches_fn)(const struct entry *entry, const char *password);
@@ -235,21 +241,31 @@ static unsigned long cost_above(const char *stored, const char *prefix, unsigned
     return cost > max ? cost : 0;
 }
 
+static unsigned long bcrypt_above(const char *stored, unsigned long max)
+{
+    static const char *const prefixes[] = {"$2a$", "$2b$", "$2x$", "$2y$"};
+    unsigned long cost = 0;
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]) && cost == 0; i++)
+        cost = cost_above(stored, prefixes[i], max);
+    return cost;
+}
+
+static unsigned long rounds_above(const char *stored, unsigned long max)
+{
+    return cost_above(stored, "$5$rounds=", max) + cost_above(stored, "$6$rounds=", max);
+}
+
 /* Whether one check of the password would hold up others for too long. */
 static bool check_cost(const char *stored, size_t line, const char *user, int user_size,
                        struct error *error)
 {
-    static const char *const bcrypts[] = {"$2a$", "$2b$", "$2x$", "$2y$"};
-    unsigned long cost = 0;
-    for (size_t i = 0; i < sizeof(bcrypts) / sizeof(bcrypts[0]) && cost == 0; i++)
-        cost = cost_above(stored, bcrypts[i], BCRYPT_COST_MAX);
+    unsigned long cost = bcrypt_above(stored, BCRYPT_COST_MAX);
     if (cost > 0)
         return error_set(error,
                          "line %zu of htpasswd, user \"%.*s\": found a cost of %lu, expected at "
                          "most %d with bcrypt",
                          line, user_size, user, cost, BCRYPT_COST_MAX);
-    cost = cost_above(stored, "$5$rounds=", SHA_CRYPT_ROUNDS_MAX) +
-           cost_above(stored, "$6$rounds=", SHA_CRYPT_ROUNDS_MAX);
+    cost = rounds_above(stored, SHA_CRYPT_ROUNDS_MAX);
     if (cost > 0)
         return error_set(error,
                          "line %zu of htpasswd, user \"%.*s\": found %lu rounds, expected at most "
@@ -429,6 +445,15 @@ struct htpasswd_trial *htpasswd_trial_create(const struct htpasswd *htpasswd, co
 bool htpasswd_trial_run(const struct htpasswd_trial *trial)
 {
     return trial->entry.matches(&trial->entry, trial->password) && trial->is_known;
+}
+
+uint64_t htpasswd_trial_ns(const struct htpasswd_trial *trial)
+{
+    unsigned long cost = bcrypt_above(trial->entry.stored, 0);
+    unsigned long rounds = rounds_above(trial->entry.stored, 0);
+    if (cost > 0)
+        return BCRYPT_NS << (cost < BCRYPT_COST_MAX ? cost : BCRYPT_COST_MAX);
+    return (rounds > 0 ? rounds : ROUNDS_DEFAULT) * ROUND_NS;
 }
 
 void htpasswd_trial_destroy(struct htpasswd_trial *trial)

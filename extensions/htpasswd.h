@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "src/base/slice.h"
 
@@ -36,6 +37,8 @@ bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const c
  * no users: htpasswd_matches. */
 struct htpasswd_trial *htpasswd_trial_create(const struct htpasswd *htpasswd, const char *user,
                                              const char *password);
+/* About how long it will take. */
+uint64_t htpasswd_trial_ns(const struct htpasswd_trial *trial);
 /* Any thread. */
 bool htpasswd_trial_run(const struct htpasswd_trial *trial);
 /* NULL is a no-op. */

@@ -315,6 +315,24 @@ static void many_who_wait_take_turns(void **state)
     lane_destroy(lane);
 }
 
+/* Checks that take seconds do not queue up, also while none has shown how long it takes. */
+static void the_first_checks_share_the_time(void **state)
+{
+    static struct patient patients[2];
+    (void)state;
+    memset(patients, 0, sizeof(patients));
+    assert_true(load("basicauth",
+                     "{htpasswd: {inline: "
+                     "'u:$2b$15$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey'}}"));
+    struct lane *lane = lane_create(0);
+    open_loaded("basicauth", lane, AUTH_SERVER);
+    assert_int_equal(ask_patiently(&patients[0], "Basic dTpoZWxsbw=="), AUTH_PENDING);
+    assert_int_equal(ask_patiently(&patients[1], "Basic dTpoZWxscA=="), AUTH_BUSY);
+    while (patients[0].told == 0)
+        lane_turn(lane);
+    lane_destroy(lane);
+}
+
 static void the_cache_is_cleared_when_the_file_changes(void **state)
 {
     char path[128];
@@ -454,6 +472,7 @@ int main(void)
         ROW(basic_credentials_are_looked_up),
         ROW(slow_hashes_do_not_hold_the_lane),
         ROW(many_who_wait_take_turns),
+        ROW(the_first_checks_share_the_time),
         ROW(the_cache_is_cleared_when_the_file_changes),
         ROW(requests_carry_user_and_password),
         ROW(configurations_are_checked),
