@@ -202,9 +202,10 @@ bool otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_re
     exchange->client =
         client_info_charge(server_auth_client(result, client), exchange->receiver->base.budget);
     client_info_unref(client);
-    if (exchange->client == NULL)
-        refuse_busy(exchange);
-    return exchange->client != NULL;
+    if (exchange->client != NULL)
+        return true;
+    refuse_busy(exchange); /* may end the exchange */
+    return false;
 }
 
 static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)

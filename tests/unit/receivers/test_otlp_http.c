@@ -2,6 +2,7 @@
 /* OTLP over HTTP: the responses that the contract asks for, byte by byte. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "receivers/otlp/otlp_receiver.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
@@ -396,6 +397,43 @@ static void refusals_say_when_to_come_back(void **state)
     budget_return(&fixture.budget, 64 * MIB - 100);
 }
 
+/* More than the budget's margin. */
+static char long_name[5 * MIB];
+
+static enum auth_verdict grant(struct authenticator *authenticator,
+                               const struct auth_request *request, struct auth_result *ret_result)
+{
+    (void)authenticator;
+    (void)request;
+    ret_result->attributes_count = 1;
+    ret_result->attributes[0] = (struct auth_attribute){"username", long_name};
+    return AUTH_GRANTED;
+}
+
+static void leave(struct authenticator *authenticator)
+{
+    (void)authenticator;
+}
+
+/* The response is written, and its request has ended, before the headers are through. */
+static void a_known_client_is_refused_without_memory_for_it(void **state)
+{
+    static const struct authenticator_ops ops = {.authenticate = grant, .destroy = leave};
+    struct authenticator authenticator = {.ops = &ops};
+    struct otlp_receiver *receiver = (struct otlp_receiver *)fixture.receiver;
+    (void)state;
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    receiver->servers[OTLP_HTTP].auth.authenticator = &authenticator;
+    assert_true(budget_try_take(&fixture.budget, 64 * MIB - 100));
+    ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+    assert_response("no budget", "503", "retry-after: 1\r\n");
+    assert_int_equal(fixture.offers, 0);
+    budget_return(&fixture.budget, 64 * MIB - 100);
+    ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
+    assert_response("budget", "200", "");
+    receiver->servers[OTLP_HTTP].auth.authenticator = NULL;
+}
+
 static void the_response_waits_for_the_receipt(void **state)
 {
     char head[256];
@@ -749,6 +787,7 @@ int main(void)
         ROW(sizes_are_limited_before_and_after_inflating),
         ROW(the_pipelines_result_is_the_response),
         ROW(refusals_say_when_to_come_back),
+        ROW(a_known_client_is_refused_without_memory_for_it),
         ROW(the_response_waits_for_the_receipt),
         ROW(a_request_of_many_small_messages_does_not_hold_the_lane),
         ROW(resources_without_items_go_nowhere),
