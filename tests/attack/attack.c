@@ -27,6 +27,7 @@ enum {
     LEDGER_S = 90,   /* for what is in flight, from the last response on */
     STILL_S = 20,    /* the same when nothing moves */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
+    SLOW_PIECES = 30,
     TEXT_MAX = 1024,
     REPORT_LINES = 60,
 };
@@ -154,6 +155,15 @@ static bool settle(struct traffic *traffic, char verdict[static VERDICT_BYTES_MA
     return true;
 }
 
+/* The same, beside clients that stay for a while. */
+static bool settle_prompt(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
+{
+    while (!traffic_is_quiet(traffic))
+        if (!traffic_turn(traffic, verdict))
+            return false;
+    return true;
+}
+
 /* The end of a daemon that traffic has found at fault: it is under way already. */
 static void bury(struct attack *attack, char verdict[static VERDICT_BYTES_MAX])
 {
@@ -181,9 +191,9 @@ static bool play(struct attack *attack, const char *config_path, uint64_t seed,
     for (size_t i = 0; i < count && is_fine; i++) {
         session_make(attack->maker, seed, numbers[i], &session);
         traffic_send(traffic, &session, numbers[i]);
-        is_fine = settle(traffic, verdict);
+        is_fine = settle_prompt(traffic, verdict);
     }
-    is_fine = is_fine && finish(attack, traffic, verdict);
+    is_fine = is_fine && settle(traffic, verdict) && finish(attack, traffic, verdict);
     traffic_destroy(traffic);
     bury(attack, verdict);
     bytes_fini(&session.bytes);
@@ -197,7 +207,7 @@ static size_t narrow(struct attack *attack, const char *config_path, uint64_t se
     char verdict[VERDICT_BYTES_MAX];
     unsigned tries = 0;
     /* What was sent last is the likeliest. */
-    for (size_t i = count; i-- > 0 && tries < LINKS_MAX; tries++)
+    for (size_t i = count; i-- > 0 && tries < PROMPT_LINKS_MAX; tries++)
         if (!play(attack, config_path, seed, &numbers[i], 1, verdict)) {
             numbers[0] = numbers[i];
             return 1;
@@ -224,6 +234,10 @@ static char mode_of(const struct session *session)
 {
     if (session->is_packets)
         return 'u';
+    if (session->habit == HABIT_DEAF)
+        return session->is_http2 ? 'N' : 'n'; /* read nothing */
+    if (session->habit == HABIT_SLOW)
+        return session->is_http2 ? 'P' : 'p'; /* pause between pieces */
     if (session->sent_max < session->bytes.size)
         return 'd'; /* drop the connection at the end */
     if (!session->is_sound)
@@ -475,11 +489,16 @@ static bool read_name(const char *name, struct session *session)
     for (unsigned i = 0; i < ENDPOINTS; i++)
         if (strcmp(endpoint, endpoint_name((enum endpoint)i)) == 0)
             session->endpoint = (enum endpoint)i;
-    session->is_http2 = mode == 's';
+    session->is_http2 = mode == 's' || mode == 'N' || mode == 'P';
+    session->habit = mode == 'n' || mode == 'N'   ? HABIT_DEAF
+                     : mode == 'p' || mode == 'P' ? HABIT_SLOW
+                                                  : HABIT_PROMPT;
     session->is_packets = mode == 'u';
     session->is_sound = mode == 's' || mode == 'c' || mode == 'u';
     session->sent_max = session->bytes.size;
     session->piece_bytes = session->bytes.size;
+    if (session->habit == HABIT_SLOW)
+        session->piece_bytes = 1 + session->bytes.size / SLOW_PIECES;
     if (mode == 'd')
         bytes_add(&session->bytes, "", 1); /* which is never sent */
     return session->endpoint < ENDPOINTS;
@@ -529,12 +548,12 @@ static int replay(struct attack *attack, const char *directory)
         (void)is_read;
         if (is_fine) {
             traffic_send(traffic, &session, (uint64_t)i);
-            is_fine = settle(traffic, verdict);
+            is_fine = settle_prompt(traffic, verdict);
         }
         free(names[i]);
     }
     free(names);
-    is_fine = is_fine && finish(attack, traffic, verdict);
+    is_fine = is_fine && settle(traffic, verdict) && finish(attack, traffic, verdict);
     traffic_destroy(traffic);
     bury(attack, verdict);
     bytes_fini(&session.bytes);

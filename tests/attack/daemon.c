@@ -225,6 +225,20 @@ uint64_t daemon_cpu_ns(const struct daemon *daemon)
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
+uint64_t daemon_lane_cpu_ns(const struct daemon *daemon)
+{
+    char path[64];
+    unsigned long long cpu_ns = 0;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)daemon->pid, (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%llu", &cpu_ns) != 1)
+        cpu_ns = 0;
+    fclose(file);
+    return cpu_ns;
+}
+
 uint64_t process_starved_ns(const char *process)
 {
     char path[320];

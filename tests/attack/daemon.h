@@ -31,6 +31,8 @@ bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX]);
 /* CPU time that it has used. */
 uint64_t daemon_cpu_ns(const struct daemon *daemon);
+/* The same of lane 0 alone, which runs on the first thread. */
+uint64_t daemon_lane_cpu_ns(const struct daemon *daemon);
 /* Time that its threads were ready to run and had no CPU, on a busy machine. */
 uint64_t daemon_starved_ns(const struct daemon *daemon);
 /* The same of a process by its directory in /proc. */

@@ -270,6 +270,67 @@ void http2_request(struct http2_writer *writer, const struct body *body)
     writer->stream += 2;
 }
 
+/* A window for responses of so many bytes. */
+static void put_window(struct http2_writer *writer, uint32_t bytes)
+{
+    struct bytes_out payload = {.size = 0};
+    put_number(&payload, 4, 2);
+    put_number(&payload, bytes, 4);
+    put_frame(writer, SETTINGS, 0, 0, slice_of(payload.data, payload.size));
+    bytes_fini(&payload);
+}
+
+/* A field that goes into the table of the connection the first time, and is an index after that. */
+static void put_large_headers(struct http2_writer *writer, const struct body *body, bool is_first,
+                              size_t size, unsigned indices)
+{
+    struct bytes_out block = {.size = 0};
+    put_block(writer, body, &block);
+    if (is_first) {
+        put_number(&block, 0x40, 1);
+        put_hpack_number(&block, 7, 0, strlen("x-large"));
+        bytes_add_text(&block, "x-large");
+        put_hpack_number(&block, 7, 0, size);
+        for (size_t i = 0; i < size; i++)
+            bytes_add_text(&block, "v");
+    }
+    for (; indices > 0; indices--)
+        put_number(&block, 0xbe, 1);
+    if (block.size > FRAME_BYTES_MAX)
+        block.size = FRAME_BYTES_MAX;
+    put_frame(writer, HEADERS, END_HEADERS, writer->stream, slice_of(block.data, block.size));
+    bytes_fini(&block);
+}
+
+void http2_crowd(struct http2_writer *writer, const struct body *body)
+{
+    enum { RESETS_MAX = 3000, OPEN_MAX = 150, PINGS_MAX = 20000, LARGE_MAX = 3900 };
+    uint64_t kind = below(writer, 4);
+    bool spoils = writer->spoils;
+    writer->spoils = false; /* what follows must come to its end */
+    writer->is_spoilt = true;
+    if (kind == 0) {
+        put_window(writer, (uint32_t)below(writer, 3));
+    } else if (kind == 1) {
+        for (uint64_t left = below(writer, PINGS_MAX); left > 0; left--)
+            put_frame(writer, PING, 0, 0, slice_of_text("01234567"));
+    } else {
+        bool resets = kind == 2;
+        unsigned indices = (unsigned)below(writer, 12);
+        size_t large = below(writer, LARGE_MAX);
+        uint64_t count = 1 + below(writer, resets ? RESETS_MAX : OPEN_MAX);
+        for (uint64_t i = 0; i < count; i++, writer->stream += 2) {
+            put_large_headers(writer, body, i == 0, large, indices);
+            size_t size = body->content.size < 64 ? body->content.size : 1 + below(writer, 64);
+            put_frame(writer, DATA, 0, writer->stream, slice_of(body->content.data, size));
+            if (resets)
+                put_frame(writer, RST_STREAM, 0, writer->stream,
+                          slice_of((const uint8_t[]){0, 0, 0, 8}, 4));
+        }
+    }
+    writer->spoils = spoils;
+}
+
 void http2_end(struct http2_writer *writer)
 {
     if (writer->spoils && below(writer, 3) == 0)

@@ -18,6 +18,9 @@ enum { HTTP2_FRAME_HEAD_BYTES = 9 };
 /* The preface and our settings. */
 void http2_begin(struct http2_writer *writer);
 void http2_request(struct http2_writer *writer, const struct body *body);
+/* Very many of what a client may send: streams that are reset, or that stay open with large headers
+ * and a byte of their body; pings; requests whose responses have no room in our windows. */
+void http2_crowd(struct http2_writer *writer, const struct body *body);
 void http2_end(struct http2_writer *writer);
 
 /* Counts responses in what a server sends: streams that it ended or reset. */

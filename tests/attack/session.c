@@ -14,6 +14,7 @@
 
 #define POOL_BYTES_MAX (2048 * MIB) /* a bound that no session comes near */
 enum { BODY_BYTES_MAX = 512 << 10, LARGE_BODY_BYTES_MAX = 4 << 20, TOGETHER_BYTES_MAX = 6 << 20 };
+enum { SLOW_PIECES_MAX = 60, DEAF_REQUESTS_MAX = 300 };
 
 struct session_maker {
     struct world world;
@@ -125,6 +126,15 @@ static void add_packet(struct session *session, const struct bytes_out *content)
     bytes_add(&session->bytes, content->data, content->size);
 }
 
+/* Clients that keep what they have: many can be there at the same time. */
+static enum habit habit_of(struct session_maker *maker)
+{
+    uint64_t drawn = random_below(&maker->world.random, 20);
+    if (maker->bodies.is_valid || drawn > 2)
+        return HABIT_PROMPT;
+    return drawn == 0 ? HABIT_SLOW : HABIT_DEAF;
+}
+
 /* How it travels: in pieces, and perhaps not to its end. */
 static void cut(struct random_source *random, struct session *session)
 {
@@ -135,6 +145,8 @@ static void cut(struct random_source *random, struct session *session)
     if (random_below(random, 12) == 0)
         session->piece_bytes =
             pieces[random_below(random, sizeof(pieces) / sizeof(pieces[0]))] + size / 64;
+    if (session->habit == HABIT_SLOW)
+        session->piece_bytes = 1 + size / (1 + random_below(random, SLOW_PIECES_MAX));
     if (size > 0 && random_below(random, 25) == 0)
         session->sent_max = random_below(random, size);
 }
@@ -151,6 +163,9 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
     maker->bodies.size_max = random_below(random, 200) == 0 ? LARGE_BODY_BYTES_MAX : BODY_BYTES_MAX;
     unsigned requests = 1 + (unsigned)random_below(random, random_below(random, 3) == 0 ? 12 : 3);
     bool spoils = random_below(random, 8) == 0 && !maker->bodies.is_valid;
+    session->habit = kind == JAEGER_PACKETS ? HABIT_PROMPT : habit_of(maker);
+    if (session->habit == HABIT_DEAF && random_below(random, 2) == 0)
+        requests = 1 + (unsigned)random_below(random, DEAF_REQUESTS_MAX);
     make_body(maker, kind);
     session->endpoint = maker->body.endpoint;
     session->is_packets = kind == JAEGER_PACKETS;
@@ -160,6 +175,8 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
     struct http2_writer http2 = {.world = &maker->world, .out = &session->bytes, .spoils = spoils};
     if (session->is_http2)
         http2_begin(&http2);
+    if (session->is_http2 && !maker->bodies.is_valid && random_below(random, 6) == 0)
+        http2_crowd(&http2, &maker->body);
     for (unsigned i = 0; i < requests && session->bytes.size < TOGETHER_BYTES_MAX; i++) {
         /* One connection goes to one endpoint. */
         while (i > 0 && (make_body(maker, kind), maker->body.endpoint != session->endpoint))
@@ -182,7 +199,7 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
         http2_end(&http2);
     session->is_sound = session->is_sound && !http2.is_spoilt;
     cut(random, session);
-    if (maker->bodies.is_valid || session->is_packets)
+    if (maker->bodies.is_valid || session->is_packets || session->habit == HABIT_DEAF)
         session->sent_max = session->bytes.size;
     if (session->sent_max < session->bytes.size)
         session->is_sound = false;

@@ -6,8 +6,16 @@
 
 #include "tests/attack/body.h"
 
+/* How a client behaves beside what it says. */
+enum habit {
+    HABIT_PROMPT,
+    HABIT_SLOW, /* pauses between pieces */
+    HABIT_DEAF, /* reads nothing, and stays for a while */
+};
+
 struct session {
     enum endpoint endpoint;
+    enum habit habit;
     bool is_http2;
     bool is_packets;   /* each follows its size, as session_packet_size reads it */
     bool is_sound;     /* the protocol is kept: each request gets a response, without our closing */

@@ -18,16 +18,18 @@
 #include "src/base/mem.h"
 #include "tests/attack/http2.h"
 
-/* A page of lane 0 is asked for all the time. What the daemon may compute in between: so much, and
- * so much for each byte that was sent meanwhile; sanitizers make everything slower by ten and more.
- */
-#define STALL_NS          ((uint64_t)2 * NS_PER_S)
-#define STALL_NS_PER_BYTE ((uint64_t)1000)
+/* A page of lane 0 is asked for all the time. What the lane may compute in between: so much, and so
+ * much for each byte that was sent meanwhile or for which a prompt client waits; sanitizers make
+ * everything slower by ten and more. Sound builds stay below 0.1 s: helpers do what takes long. */
+#define STALL_NS          ((uint64_t)300 * NS_PER_MS)
+#define STALL_NS_PER_BYTE ((uint64_t)20)
 /* For a session, from its last byte on. A bad back-end may slow a pipeline for longer than that:
  * then the back-end turns good, and after as long again no response can be missing but a lost one.
  */
 #define RESPONSE_NS ((uint64_t)40 * NS_PER_S)
 #define BROKEN_NS   ((uint64_t)300 * NS_PER_MS) /* the same when responses are not certain */
+#define DEAF_NS     ((uint64_t)3 * NS_PER_S)    /* that a client stays which reads nothing */
+#define PAUSE_NS    ((uint64_t)40 * NS_PER_MS)  /* of a slow client */
 #define LOOK_NS     ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
 /* What it takes at rest under sanitizers, twice its budget, and as much for their redzones. */
 #define RSS_BYTES_MAX (450 * MIB)
@@ -41,6 +43,7 @@ struct link {
     bool is_half_closed;
     uint64_t sent_ns; /* when all was sent; 0: not yet */
     uint64_t begun_ns;
+    uint64_t paused_ns; /* when a slow client last sent something */
     size_t received;
     char head[16]; /* of the first response */
     struct http2_responses responses;
@@ -51,8 +54,8 @@ struct traffic {
     struct sink *sink;
     struct link links[LINKS_MAX];
     struct link watch;     /* asks for the page */
-    uint64_t watch_cpu_ns; /* the daemon's CPU time when it was asked for */
-    uint64_t watch_bytes;  /* that were sent since */
+    uint64_t watch_cpu_ns; /* lane 0's CPU time when it was asked for */
+    uint64_t watch_bytes;  /* that were under way, and that were sent since */
     uint64_t looked_ns;
     uint64_t now_ns;     /* the traffic's own clock: stands while a busy machine gives it no CPU */
     uint64_t clock_ns;   /* the real one, when now_ns was set */
@@ -110,6 +113,8 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
                (session->is_packets ? SOCK_DGRAM : SOCK_STREAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     assert(link->fd >= 0);
     setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    if (session->habit == HABIT_DEAF)
+        setsockopt(link->fd, SOL_SOCKET, SO_RCVBUF, &(int){1}, sizeof(int));
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port =
                                             htons(traffic->daemon->ports[session->endpoint]),
@@ -121,10 +126,14 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
 
 bool traffic_has_room(const struct traffic *traffic)
 {
-    for (unsigned i = 0; i < LINKS_MAX; i++)
-        if (traffic->links[i].fd < 0)
-            return true;
-    return false;
+    unsigned prompt = 0;
+    unsigned used = 0;
+    for (unsigned i = 0; i < LINKS_MAX; i++) {
+        const struct link *link = &traffic->links[i];
+        used += link->fd >= 0;
+        prompt += link->fd >= 0 && link->session.habit == HABIT_PROMPT;
+    }
+    return used < LINKS_MAX && prompt < PROMPT_LINKS_MAX;
 }
 
 void traffic_send(struct traffic *traffic, const struct session *session, uint64_t number)
@@ -144,6 +153,14 @@ bool traffic_is_idle(const struct traffic *traffic)
         if (traffic->links[i].fd >= 0)
             return false;
     return true;
+}
+
+bool traffic_is_quiet(const struct traffic *traffic)
+{
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd >= 0 && traffic->links[i].session.habit == HABIT_PROMPT)
+            return false;
+    return traffic_has_room(traffic);
 }
 
 unsigned traffic_under_way(const struct traffic *traffic, uint64_t numbers[static LINKS_MAX])
@@ -189,12 +206,15 @@ static void write_link(struct traffic *traffic, struct link *link)
         if (sent < 0)
             return; /* EAGAIN, or what came to an end: reading tells */
         link->sent += (size_t)sent;
+        link->paused_ns = traffic->now_ns;
         traffic->figures.bytes += (size_t)sent;
         traffic->watch_bytes += (size_t)sent;
     }
     if (link->sent < session->sent_max || link->sent_ns > 0)
         return;
     link->sent_ns = traffic->now_ns;
+    if (session->habit == HABIT_DEAF)
+        return;
     if (session->sent_max < session->bytes.size)
         end_link(link);
     else if (!session->is_sound) {
@@ -231,6 +251,11 @@ static void read_link(struct traffic *traffic, struct link *link)
 /* False: it waited too long. */
 static bool check_time(struct traffic *traffic, struct link *link, uint64_t now_ns)
 {
+    if (link->fd >= 0 && link->session.habit == HABIT_DEAF) {
+        if (now_ns > link->begun_ns + DEAF_NS)
+            end_link(link);
+        return true;
+    }
     if (link->fd < 0 || link->sent_ns == 0) {
         /* A server that stopped reading: it has responded or given up. */
         if (link->fd >= 0 && now_ns > link->begun_ns + RESPONSE_NS)
@@ -259,8 +284,11 @@ static void ask_for_page(struct traffic *traffic)
     session.sent_max = session.piece_bytes = session.bytes.size;
     begin_link(traffic, &traffic->watch, &session, 0);
     bytes_fini(&session.bytes);
-    traffic->watch_cpu_ns = daemon_cpu_ns(traffic->daemon);
+    traffic->watch_cpu_ns = daemon_lane_cpu_ns(traffic->daemon);
     traffic->watch_bytes = 0;
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd >= 0 && traffic->links[i].session.habit == HABIT_PROMPT)
+            traffic->watch_bytes += traffic->links[i].sent;
 }
 
 static void turn_clock(struct traffic *traffic)
@@ -292,13 +320,13 @@ static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]
         ask_for_page(traffic);
         return true;
     }
-    uint64_t cpu_ns = daemon_cpu_ns(traffic->daemon) - traffic->watch_cpu_ns;
+    uint64_t cpu_ns = daemon_lane_cpu_ns(traffic->daemon) - traffic->watch_cpu_ns;
     uint64_t allowed_ns = STALL_NS + STALL_NS_PER_BYTE * traffic->watch_bytes;
     if (cpu_ns > figures->stall_ns_max)
         figures->stall_ns_max = cpu_ns;
     if (cpu_ns > allowed_ns) {
         snprintf(verdict, VERDICT_BYTES_MAX,
-                 "stall: no page within %.1f s of its CPU time, in which %llu bytes came",
+                 "stall: no page within %.1f s of lane 0's CPU time, for %llu bytes",
                  (double)cpu_ns / 1e9, (unsigned long long)traffic->watch_bytes);
         daemon_signal(traffic->daemon, SIGABRT);
         return false;
@@ -306,10 +334,12 @@ static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]
     return true;
 }
 
-static short events_of(const struct link *link)
+static short events_of(const struct link *link, uint64_t now_ns)
 {
     bool has_more = link->sent_ns == 0;
-    return (short)(POLLIN | (has_more ? POLLOUT : 0));
+    bool pauses = link->session.habit == HABIT_SLOW && now_ns < link->paused_ns + PAUSE_NS;
+    bool reads = link->session.habit != HABIT_DEAF;
+    return (short)((reads ? POLLIN : 0) | (has_more && !pauses ? POLLOUT : 0));
 }
 
 bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
@@ -322,7 +352,8 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
         if (link->fd < 0)
             continue;
         links[count] = link;
-        polls[count++] = (struct pollfd){.fd = link->fd, .events = events_of(link)};
+        polls[count++] =
+            (struct pollfd){.fd = link->fd, .events = events_of(link, traffic->now_ns)};
     }
     size_t sinks = sink_polls(traffic->sink, polls + count);
     poll(polls, count + sinks, LOOK_NS / NS_PER_MS);
@@ -334,6 +365,9 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
             write_packet(traffic, link);
         else if ((polls[i].revents & POLLOUT) != 0)
             write_link(traffic, link);
+        if (link->fd >= 0 && link->session.habit == HABIT_DEAF &&
+            (polls[i].revents & (POLLHUP | POLLERR)) != 0)
+            end_link(link);
         if (link->fd >= 0 && !link->session.is_packets &&
             (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
             read_link(traffic, link);

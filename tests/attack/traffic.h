@@ -10,7 +10,8 @@
 #include "tests/attack/session.h"
 #include "tests/attack/sink.h"
 
-enum { LINKS_MAX = 8, STATUS_CLASSES = 6 };
+/* Links in all, and those of clients that are prompt: others do not keep them waiting. */
+enum { LINKS_MAX = 48, PROMPT_LINKS_MAX = 8, STATUS_CLASSES = 6 };
 
 struct traffic_figures {
     uint64_t sessions;
@@ -18,7 +19,7 @@ struct traffic_figures {
     uint64_t bytes;
     uint64_t statuses[STATUS_CLASSES]; /* of HTTP/1.1 by their first digit */
     uint64_t streams;                  /* of HTTP/2 that were ended */
-    uint64_t stall_ns_max; /* longest time of the daemon's CPU in which a page had no response */
+    uint64_t stall_ns_max; /* longest CPU time of lane 0 in which a page had no response */
     uint64_t rss_bytes_max;
     uint64_t calmed; /* lives in which the back-end had to turn good before slow sessions ended */
 };
@@ -34,6 +35,8 @@ void traffic_send(struct traffic *traffic, const struct session *session, uint64
  * much; verdict says which. */
 bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]);
 bool traffic_is_idle(const struct traffic *traffic);
+/* Whether all prompt clients have their responses. */
+bool traffic_is_quiet(const struct traffic *traffic);
 /* Numbers of the sessions under way; returns how many. */
 unsigned traffic_under_way(const struct traffic *traffic, uint64_t numbers[static LINKS_MAX]);
 const struct traffic_figures *traffic_figures(const struct traffic *traffic);
