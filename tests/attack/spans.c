@@ -3,6 +3,7 @@
 #include "tests/attack/spans.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "src/base/hex.h"
@@ -155,7 +156,10 @@ struct writing {
     size_t begin;
     enum spans_encoding encoding;
     unsigned scale;
-    int last_id; /* compact: of the field before, in this struct */
+    int last_id;            /* compact: of the field before, in this struct */
+    const char *long_field; /* has long_text so many times more; NULL: none */
+    struct slice long_text;
+    unsigned long_left;
 };
 
 static uint64_t below(struct writing *writing, uint64_t bound)
@@ -266,6 +270,15 @@ static struct slice text_of(struct writing *writing, enum meaning meaning)
         return hex_write(bytes, size, pool_alloc(maker->pool, 2 * size));
     }
     return grow_word(maker->world, maker->pool);
+}
+
+static struct slice field_text(struct writing *writing, const struct field *field)
+{
+    if (writing->long_field == NULL || writing->long_left == 0 ||
+        strcmp(field->name, writing->long_field) != 0)
+        return text_of(writing, field->meaning);
+    writing->long_left--;
+    return writing->long_text;
 }
 
 static uint64_t number_of(struct writing *writing, const struct field *field)
@@ -404,7 +417,7 @@ static void put_value(struct writing *writing, const struct field *field)
             put_byte(writing, (unsigned)below(writing, 256));
         return;
     case TEXT:
-        put_text(writing, text_of(writing, field->meaning));
+        put_text(writing, field_text(writing, field));
         return;
     case BLOB: {
         static const size_t blob_sizes[] = {0, 1, 2, 4, 8, 8, 16, 3};
@@ -532,11 +545,33 @@ static void put_call(struct writing *writing)
     put_struct(writing, jaeger_call);
 }
 
+/* One long text above very many spans, or one in each of them: what is done with it for each span
+ * takes for ever. */
+static void draw_product(struct writing *writing)
+{
+    static const char *const fields[] = {"serviceName", "service_name", "operationName",
+                                         "name",        "key",          "vStr"};
+    enum { MORE_SPANS = 20 };
+    bool is_one = below(writing, 2) == 0;
+    size_t size = is_one ? (size_t)4096 << below(writing, 7) : (size_t)256 << below(writing, 8);
+    if (size > writing->maker->size_max / 2)
+        size = writing->maker->size_max / 2;
+    uint8_t *text = pool_alloc(writing->maker->pool, size);
+    for (size_t i = 0; i < size; i++)
+        text[i] = (uint8_t)("abcdefgh/.-_{} 0"[i * i % 97 % 16]);
+    writing->long_text = slice_of(text, size);
+    writing->long_field = fields[below(writing, 6)];
+    writing->long_left = is_one ? 1 + (unsigned)below(writing, 3) : UINT_MAX;
+    writing->scale *= MORE_SPANS;
+}
+
 void spans_write(struct spans_maker *maker, enum spans_message message,
                  enum spans_encoding encoding, unsigned scale, struct bytes_out *out)
 {
     struct writing writing = {
         .maker = maker, .out = out, .begin = out->size, .encoding = encoding, .scale = scale};
+    if (spoils(&writing, 6))
+        draw_product(&writing);
     switch (message) {
     case SPANS_ZIPKIN_V1:
         put_list(&writing, span_v1, count_of(&writing, SPANS_MANY));
