@@ -674,6 +674,7 @@ int main(int count, char **arguments)
         fputs(usage, stderr);
         return 2;
     }
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL does not ask for silence */
     setvbuf(stdout, NULL, _IOLBF, 0);
     make_directory(options.output);
     struct attack attack = {.options = &options,

@@ -21,6 +21,10 @@ const char *endpoint_name(enum endpoint endpoint)
     static const char *const names[ENDPOINTS] = {
         [ENDPOINT_HTTP] = "http",
         [ENDPOINT_GRPC] = "grpc",
+        [ENDPOINT_GUARDED_HTTP] = "guardedhttp",
+        [ENDPOINT_GUARDED_GRPC] = "guardedgrpc",
+        [ENDPOINT_TLS_HTTP] = "tlshttp",
+        [ENDPOINT_TLS_GRPC] = "tlsgrpc",
         [ENDPOINT_PYROSCOPE] = "pyroscope",
         [ENDPOINT_HEALTH] = "health",
         [ENDPOINT_ZPAGES] = "zpages",
@@ -42,6 +46,11 @@ const char *endpoint_name(enum endpoint endpoint)
 bool endpoint_takes_packets(enum endpoint endpoint)
 {
     return endpoint == ENDPOINT_JAEGER_COMPACT || endpoint == ENDPOINT_JAEGER_BINARY;
+}
+
+bool endpoint_has_tls(enum endpoint endpoint)
+{
+    return endpoint == ENDPOINT_TLS_HTTP || endpoint == ENDPOINT_TLS_GRPC;
 }
 
 static uint64_t below(struct body_maker *maker, uint64_t bound)
@@ -181,9 +190,53 @@ static void put_prefix(struct body_maker *maker, struct bytes_out *content)
         content->data[1 + i] = (uint8_t)(size >> (24 - 8 * i));
 }
 
+/* Names with right passwords and wrong ones, and tokens. */
+static void add_authorization(struct body_maker *maker, struct body *body)
+{
+    static const char *const known[] = {
+        "Basic dTpoZWxsbw==", /* u:hello */
+        "Basic djpoZWxsbw==",
+        "Basic dzpoZWxsbw==",
+        "Basic czpoZWxsbw==",
+        "Basic dDpoZWxsbw==",
+        "Bearer sesame",
+        "Bearer simsim",
+        "Bearer ",
+        "Basic dTo=",
+        "Basic !",
+        "basic Og==",
+        "Digest a=b",
+    };
+    static const char *const users[] = {"dTph", "djph", "dzph", "czph", "dDph"}; /* u:a … */
+    char value[64];
+    uint64_t which = below(maker, COUNT(known) + 6);
+    if (which < COUNT(known)) {
+        add_header(body, "authorization", known[which]);
+    } else if (which < COUNT(known) + 5) { /* a password that nobody has sent before */
+        uint64_t number = below(maker, (uint64_t)1 << 31);
+        int size = snprintf(value, sizeof(value), "Basic %s%08llu", users[which - COUNT(known)],
+                            (unsigned long long)(number % 100000000));
+        assert(size % 4 == 2); /* "Basic " and whole groups */
+        (void)size;
+        add_header(body, "authorization", value);
+    }
+}
+
+static enum endpoint otlp_endpoint(struct body_maker *maker, bool is_grpc)
+{
+    uint64_t which = maker->is_valid ? 9 : below(maker, 10);
+    if (which < 2)
+        return is_grpc ? ENDPOINT_GUARDED_GRPC : ENDPOINT_GUARDED_HTTP;
+    if (which == 2)
+        return is_grpc ? ENDPOINT_TLS_GRPC : ENDPOINT_TLS_HTTP;
+    return is_grpc ? ENDPOINT_GRPC : ENDPOINT_HTTP;
+}
+
 void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc)
 {
-    begin(maker, body, is_grpc ? ENDPOINT_GRPC : ENDPOINT_HTTP);
+    begin(maker, body, otlp_endpoint(maker, is_grpc));
+    if (body->endpoint != ENDPOINT_GRPC && body->endpoint != ENDPOINT_HTTP)
+        add_authorization(maker, body);
     enum form_request form = signal_of(maker);
     bool is_json = !is_grpc && form <= FORM_PROFILES && below(maker, 4) == 0;
     size_t start = is_grpc ? 5 : 0;
@@ -331,6 +384,52 @@ static void put_trie(struct body_maker *maker, struct bytes_out *out, unsigned d
         put_trie(maker, out, depth + 1);
 }
 
+static void put_node(struct bytes_out *out, struct slice name, uint64_t self, uint64_t children)
+{
+    put_varint(out, name.size);
+    bytes_add(out, name.data, name.size);
+    put_varint(out, self);
+    put_varint(out, children);
+}
+
+static struct slice long_text(struct body_maker *maker)
+{
+    size_t size = (size_t)1024 << below(maker, 10);
+    uint8_t *text = pool_alloc(maker->pool, size);
+    for (size_t i = 0; i < size; i++)
+        text[i] = (uint8_t)("abcdefgh/.-_{};0"[i * i % 97 % 16]);
+    return slice_of(text, size);
+}
+
+/* A long name or a deep stack above very many leaves: each of them spelt out has all of it. */
+static void put_trie_product(struct body_maker *maker, struct bytes_out *out)
+{
+    uint64_t depth = below(maker, 2) == 0 ? 0 : below(maker, 20000);
+    uint64_t leaves = 1 + below(maker, 20000);
+    put_node(out, depth > 0 ? slice_of_text("root") : long_text(maker), 0, 1);
+    for (; depth > 0; depth--)
+        put_node(out, slice_of_text("f"), 1, 1);
+    put_node(out, slice_of_text("last"), 0, leaves);
+    for (uint64_t i = 0; i < leaves; i++) {
+        const uint8_t name[] = {(uint8_t)('a' + i % 26), (uint8_t)('a' + i / 26 % 26),
+                                (uint8_t)('a' + i / 676)};
+        put_node(out, slice_of(name, sizeof(name)), 1, 0);
+    }
+}
+
+/* The same in lines, which spell it out themselves: it is small when compressed. */
+static void put_folded_product(struct body_maker *maker, struct bytes_out *out, bool has_counts)
+{
+    struct slice name = long_text(maker);
+    size_t begin = out->size;
+    bool is_deep = below(maker, 2) == 0;
+    for (uint64_t i = 0; i < 1000 && out->size - begin + name.size < maker->size_max; i++) {
+        for (size_t at = 0; at < name.size; at += 2)
+            bytes_add(out, is_deep ? "f;" : (const char *)name.data + at, 2);
+        bytes_add_format(out, has_counts ? "%llu 1\n" : "%llu\n", (unsigned long long)i);
+    }
+}
+
 /* As async-profiler writes them: a head, and what is no event. */
 static void put_jfr(struct body_maker *maker, struct bytes_out *out)
 {
@@ -406,6 +505,11 @@ void body_make_ingest(struct body_maker *maker, struct body *body)
             put_jfr(maker, out);
         else
             put_pprof(maker, out);
+    } else if (spoils(maker, 5)) {
+        if (format[0] == 't')
+            put_trie_product(maker, out);
+        else
+            put_folded_product(maker, out, strcmp(format, "lines") != 0);
     } else if (format[0] == 't')
         put_trie(maker, out, 0);
     else

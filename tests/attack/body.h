@@ -12,6 +12,10 @@ struct codec_box;
 enum endpoint {
     ENDPOINT_HTTP,
     ENDPOINT_GRPC,
+    ENDPOINT_GUARDED_HTTP, /* with an authenticator */
+    ENDPOINT_GUARDED_GRPC,
+    ENDPOINT_TLS_HTTP,
+    ENDPOINT_TLS_GRPC,
     ENDPOINT_PYROSCOPE,
     ENDPOINT_HEALTH,
     ENDPOINT_ZPAGES,
@@ -32,6 +36,7 @@ enum endpoint {
 const char *endpoint_name(enum endpoint endpoint);
 /* Packets instead of a connection. */
 bool endpoint_takes_packets(enum endpoint endpoint);
+bool endpoint_has_tls(enum endpoint endpoint);
 
 enum { PATH_BYTES_MAX = 1024, HEADERS_MAX = 8 };
 

@@ -21,6 +21,7 @@
 
 #include "src/base/clock.h"
 #include "tests/attack/setup.h"
+#include "tests/attack/tls.h"
 
 enum { STARTS_MAX = 5, START_MS = 60000, LOOK_MS = 10, PAGE_BYTES_MAX = 1 << 20, PAGE_MS = 20000 };
 
@@ -75,6 +76,9 @@ static void empty_storage(const struct daemon *daemon)
     nftw(path, remove_one, OPEN_MAX, FTW_DEPTH | FTW_PHYS);
     mkdir(path, 0700);
     setenv(EXPLORED_VARIABLE, path, 1);
+    snprintf(path, sizeof(path), "%s.pem", daemon->log_path);
+    tls_make_certificate(path);
+    setenv(CERTIFICATE_VARIABLE, path, 1);
 }
 
 static void become(const char *executable, const char *config_path, const char *log_path)
@@ -82,6 +86,7 @@ static void become(const char *executable, const char *config_path, const char *
     char option[DAEMON_PATH_MAX + 16];
     int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
     setenv("ASAN_OPTIONS", asan_options, 1);
     setenv("UBSAN_OPTIONS", ubsan_options, 1);
     snprintf(option, sizeof(option), "--config=%s", config_path);

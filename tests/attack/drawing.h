@@ -35,6 +35,8 @@ void put_statement_processors(struct drawing *drawing); /* filter, transform: OT
 void put_tail_sampling(struct drawing *drawing);
 void put_record_processors(struct drawing *drawing); /* of single records, and of series */
 void put_metric_exporters(struct drawing *drawing);  /* prometheus and its remote write */
+void put_guarded_receivers(struct drawing *drawing); /* otlp/guarded, otlp/tls */
+void put_authenticators(struct drawing *drawing);
 void put_file_exporter(struct drawing *drawing);
 void put_connectors(struct drawing *drawing);
 /* Behind them, for traces, metrics or logs: routing/SIGNAL to SIGNAL/routed0 and so on. */

@@ -23,6 +23,7 @@ static void put_receivers(struct drawing *drawing)
                  "        include_metadata: true\n");
     PUT_ONE_OF(drawing, "", "        max_request_body_size: 100000\n",
                "        cors: {allowed_origins: ['http://*.com']}\n");
+    put_guarded_receivers(drawing);
     put(drawing, "  pyroscope:\n"
                  "    endpoint: 127.0.0.1:${env:ATTACK_PYROSCOPE}\n"
                  "  zipkin:\n"
@@ -309,6 +310,10 @@ static void put_processors_of(struct drawing *drawing, const char *name, bool ha
     if (parts->name[0] == 'p')
         add_some(drawing, &words, profile_limits, 2, 3);
     add_some(drawing, &words, resources, 2, 3);
+    /* What stands behind it edits what was acknowledged. */
+    bool is_batch_first = has_added && drawn_below(drawing, 4) == 0;
+    if (is_batch_first)
+        add_word(&words, "batch");
     if (has_added)
         add_shuffled(drawing, &words, parts->added, 1, 3);
     if (has_join) {
@@ -317,7 +322,8 @@ static void put_processors_of(struct drawing *drawing, const char *name, bool ha
         if (parts->name[0] == 't' && drawn_below(drawing, 3) == 0)
             add_word(&words, "tail_sampling/profiled");
     }
-    add_some(drawing, &words, batch, 2, 3);
+    if (!is_batch_first)
+        add_some(drawing, &words, batch, 2, 3);
     put_list(drawing, "processors", words.list);
 }
 
@@ -368,7 +374,8 @@ static struct joints put_pipelines(struct drawing *drawing)
         const struct signal_parts *parts = &signals[i % 4];
         snprintf(name, sizeof(name), "%s%s", parts->name, i < 4 ? "" : "/second");
         bool is_profiles = parts->name[0] == 'p';
-        bytes_add_format(drawing->out, "    %s:\n      receivers: [otlp%s]\n", name,
+        bytes_add_format(drawing->out,
+                         "    %s:\n      receivers: [otlp, otlp/guarded, otlp/tls%s]\n", name,
                          is_profiles            ? ", pyroscope"
                          : parts == &signals[0] ? ", zipkin, jaeger"
                                                 : "");
@@ -421,16 +428,17 @@ void setup_write(uint64_t seed, struct bytes_out *out)
     PUT_ONE_OF(&drawing, "    max_bytes: 8MiB\n", "    max_bytes: 8MiB\n",
                "    max_bytes: 8MiB\n    directory: '${env:ATTACK_EXPLORED}'\n",
                "    max_bytes: 24MiB\n");
-    put(&drawing,
-        "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
-        "create_directory: true, max_size: 64MiB}\n"
-        "  headers_setter:\n"
-        "    headers:\n"
-        "    - {key: x-scope-orgid, from_context: x-scope-orgid, action: upsert}\n"
-        "    - {key: x-agent, from_context: user-agent, default_value: none}\n"
-        "    - {key: x-origin, from_context: origin, action: insert}\n"
-        "service:\n"
-        "  extensions: [health_check, zpages, pprof, file_storage, explore, headers_setter]\n");
+    put(&drawing, "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
+                  "create_directory: true, max_size: 64MiB}\n"
+                  "  headers_setter:\n"
+                  "    headers:\n"
+                  "    - {key: x-scope-orgid, from_context: x-scope-orgid, action: upsert}\n"
+                  "    - {key: x-agent, from_context: user-agent, default_value: none}\n"
+                  "    - {key: x-origin, from_context: origin, action: insert}\n");
+    put_authenticators(&drawing);
+    put(&drawing, "service:\n"
+                  "  extensions: [health_check, zpages, pprof, file_storage, explore, "
+                  "headers_setter, basicauth, bearertokenauth]\n");
     PUT_ONE_OF(&drawing, "  lanes: 1\n", "  lanes: 1\n", "  lanes: 2\n");
     put(&drawing, "  budget_mib: 64\n"
                   "  drain_timeout: 5s\n"

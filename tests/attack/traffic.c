@@ -17,6 +17,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "tests/attack/http2.h"
+#include "tests/attack/tls.h"
 
 /* A page of lane 0 is asked for all the time. What the lane may compute in between: so much, and so
  * much for each byte that was sent meanwhile or for which a prompt client waits; sanitizers make
@@ -39,6 +40,8 @@ struct link {
     uint64_t number;
     struct session session; /* its bytes are the link's */
     size_t sent;
+    struct ssl_st *tls;    /* NULL: in the clear */
+    bool awaits_handshake; /* writing needs what the server has to say first */
     bool is_connected;
     bool is_half_closed;
     uint64_t sent_ns; /* when all was sent; 0: not yet */
@@ -80,6 +83,8 @@ struct traffic *traffic_create(struct daemon *daemon, struct sink *sink)
 /* With RST: thousands of connections must not wait for their ports. */
 static void end_link(struct link *link)
 {
+    tls_close(link->tls);
+    link->tls = NULL;
     if (link->fd >= 0) {
         setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
                    sizeof(struct linger));
@@ -122,6 +127,8 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
     if (connect(link->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 &&
         errno != EINPROGRESS)
         end_link(link);
+    else if (endpoint_has_tls(session->endpoint))
+        link->tls = tls_open(link->fd, session->is_http2);
 }
 
 bool traffic_has_room(const struct traffic *traffic)
@@ -202,7 +209,9 @@ static void write_link(struct traffic *traffic, struct link *link)
         size_t size = session->sent_max - link->sent;
         if (size > session->piece_bytes)
             size = session->piece_bytes;
-        ssize_t sent = send(link->fd, session->bytes.data + link->sent, size, MSG_NOSIGNAL);
+        const uint8_t *data = session->bytes.data + link->sent;
+        ssize_t sent = link->tls != NULL ? tls_write(link->tls, data, size, &link->awaits_handshake)
+                                         : send(link->fd, data, size, MSG_NOSIGNAL);
         if (sent < 0)
             return; /* EAGAIN, or what came to an end: reading tells */
         link->sent += (size_t)sent;
@@ -223,11 +232,16 @@ static void write_link(struct traffic *traffic, struct link *link)
     }
 }
 
+static ssize_t receive(struct link *link, void *data, size_t size)
+{
+    return link->tls != NULL ? tls_read(link->tls, data, size) : read(link->fd, data, size);
+}
+
 static void read_link(struct traffic *traffic, struct link *link)
 {
     static uint8_t piece[1 << 16];
     ssize_t got;
-    while ((got = read(link->fd, piece, sizeof(piece))) > 0) {
+    while ((got = receive(link, piece, sizeof(piece))) > 0) {
         if (link->received < sizeof(link->head)) {
             size_t left = sizeof(link->head) - link->received;
             memcpy(link->head + link->received, piece, (size_t)got < left ? (size_t)got : left);
@@ -338,8 +352,9 @@ static short events_of(const struct link *link, uint64_t now_ns)
 {
     bool has_more = link->sent_ns == 0;
     bool pauses = link->session.habit == HABIT_SLOW && now_ns < link->paused_ns + PAUSE_NS;
-    bool reads = link->session.habit != HABIT_DEAF;
-    return (short)((reads ? POLLIN : 0) | (has_more && !pauses ? POLLOUT : 0));
+    bool reads = link->session.habit != HABIT_DEAF || link->awaits_handshake;
+    bool writes = has_more && !pauses && !link->awaits_handshake;
+    return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
 }
 
 bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
@@ -361,6 +376,8 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
     uint64_t now_ns = traffic->now_ns;
     for (size_t i = 0; i < count; i++) {
         struct link *link = links[i];
+        if (polls[i].revents != 0)
+            link->awaits_handshake = false;
         if ((polls[i].revents & POLLOUT) != 0 && link->session.is_packets)
             write_packet(traffic, link);
         else if ((polls[i].revents & POLLOUT) != 0)
@@ -368,7 +385,7 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
         if (link->fd >= 0 && link->session.habit == HABIT_DEAF &&
             (polls[i].revents & (POLLHUP | POLLERR)) != 0)
             end_link(link);
-        if (link->fd >= 0 && !link->session.is_packets &&
+        if (link->fd >= 0 && !link->session.is_packets && link->session.habit != HABIT_DEAF &&
             (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
             read_link(traffic, link);
         if (!check_time(traffic, link, now_ns)) {
