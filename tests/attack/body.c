@@ -323,7 +323,7 @@ void body_make_push(struct body_maker *maker, struct body *body)
     begin(maker, body, ENDPOINT_PYROSCOPE);
     struct node *root = grow(maker->world, maker->pool, FORM_PUSH, 1);
     fill_profiles(maker, root, 0);
-    if (below(maker, 4) == 0)
+    if (below(maker, 2) == 0)
         mutate(maker->world, maker->pool, root, changes_of(maker));
     uint64_t form = below(maker, 6);
     body->is_grpc = form == 0;

@@ -440,8 +440,8 @@ void setup_write(uint64_t seed, struct bytes_out *out)
                   "  extensions: [health_check, zpages, pprof, file_storage, explore, "
                   "headers_setter, basicauth, bearertokenauth]\n");
     PUT_ONE_OF(&drawing, "  lanes: 1\n", "  lanes: 1\n", "  lanes: 2\n");
-    put(&drawing, "  budget_mib: 64\n"
-                  "  drain_timeout: 5s\n"
+    PUT_ONE_OF(&drawing, "  budget_mib: 64\n", "  budget_mib: 64\n", "  budget_mib: 40\n");
+    put(&drawing, "  drain_timeout: 5s\n"
                   "  telemetry:\n"
                   "    logs:\n");
     PUT_ONE_OF(&drawing, "      level: info\n", "      level: error\n", "      level: debug\n",

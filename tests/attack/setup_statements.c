@@ -326,6 +326,9 @@ static const char *const profile_routes[] = {
 static const char *const request_routes[] = {
     "    - context: request\n      condition: 'request[\"x-scope-orgid\"] == \"a\"'\n",
     "    - context: request\n      condition: 'request[\"x-scope-orgid\"] != \"a\"'\n",
+    /* It fails: that is no JSON. */
+    "    - context: otelcol\n      condition: "
+    "'ParseJSON(otelcol.client.metadata[\"x-scope-orgid\"][0]) != nil'\n",
 };
 
 #define ROUTES(list) (list), sizeof(list) / sizeof((list)[0])
@@ -356,7 +359,7 @@ void put_routing(struct drawing *drawing, const char *signal)
     /* Each pipeline stands in an entry: those that no entry names get nothing. */
     for (uint64_t i = 0; i < ROUTED_PIPELINES + drawn_below(drawing, ENTRIES_MAX); i++) {
         if (drawn_below(drawing, 4) == 0)
-            put(drawing, request_routes[drawn_below(drawing, 2)]);
+            put(drawing, request_routes[drawn_below(drawing, 3)]);
         else
             put(drawing, list->routes[drawn_below(drawing, list->count)]);
         PUT_ONE_OF(drawing, "", "      action: copy\n", "      action: move\n");
