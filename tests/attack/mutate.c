@@ -438,6 +438,45 @@ static void change_product(struct change *change)
     change->node->repeats += 100u << below(change, 8);
 }
 
+/* Any text that stands once for all records below: each is as likely as the others. */
+static void find_shared(struct change *change, struct node *node, unsigned depth, uint64_t *seen,
+                        struct node **found)
+{
+    for (struct node *child = node->children; child != NULL && depth < DEPTH_MAX;
+         child = child->next) {
+        if (is_record(child))
+            continue;
+        if (is_text(child) && below(change, ++*seen) == 0)
+            *found = child;
+        find_shared(change, child, depth + 1, seen, found);
+    }
+}
+
+/* The worst of these products: a long text of a Resource or a scope, and as many small records as
+ * fit. */
+static void change_shared(struct change *change)
+{
+    enum { TRIES = 8 };
+    uint64_t seen = 0;
+    struct node *found = NULL;
+    struct node *least = NULL;
+    find_shared(change, change->picked->parents[0], 0, &seen, &found);
+    for (unsigned i = 0; i < TRIES; i++) {
+        choose(change, is_record);
+        if (is_record(change->node) &&
+            (least == NULL || node_children(change->node) < node_children(least)))
+            least = change->node;
+    }
+    if (found == NULL || least == NULL)
+        return;
+    size_t size = (size_t)65536 << below(change, 3);
+    uint8_t *text = pool_alloc(change->pool, size);
+    for (size_t i = 0; i < size; i++)
+        text[i] = (uint8_t)("abcdefgh/.-_{} 0"[i * i % 97 % 16]);
+    found->bytes = slice_of(text, size);
+    least->repeats += 1000u << below(change, 4);
+}
+
 static void change_unknown(struct change *change)
 {
     static const uint32_t numbers[] = {0, 13, 15, 16, 17, 90, 1000, 19000, (1u << 29) - 1};
@@ -461,11 +500,12 @@ static void change_number_of_field(struct change *change)
 }
 
 static void (*const kinds[])(struct change *) = {
-    change_index,  change_index,      change_index,   change_index,   change_number,
-    change_number, change_alike,      change_width,   change_wire,    change_packing,
-    change_length, change_repeat,     change_repeat,  change_count,   change_count,
-    change_remove, change_empty,      change_graft,   change_order,   change_nesting,
-    change_text,   change_references, change_product, change_unknown, change_number_of_field,
+    change_index,   change_index,           change_index,   change_index,  change_number,
+    change_number,  change_alike,           change_width,   change_wire,   change_packing,
+    change_length,  change_repeat,          change_repeat,  change_count,  change_count,
+    change_remove,  change_empty,           change_graft,   change_order,  change_nesting,
+    change_text,    change_references,      change_product, change_shared, change_shared,
+    change_unknown, change_number_of_field,
 };
 
 void mutate(struct world *world, struct pool *pool, struct node *root, unsigned changes)

@@ -300,7 +300,8 @@ static void ask_for_page(struct traffic *traffic)
     bytes_fini(&session.bytes);
 }
 
-/* The watch's request leaves now: what the lane did while this process had no CPU does not count. */
+/* The watch's request leaves now: what the lane did while this process had no CPU does not count.
+ */
 static void begin_watch(struct traffic *traffic)
 {
     traffic->watch_cpu_ns = daemon_lane_cpu_ns(traffic->daemon);
