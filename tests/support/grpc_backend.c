@@ -324,6 +324,9 @@ static void submit_settings(struct peer *peer)
         entries[count++] =
             (nghttp2_settings_entry){NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, settings->window_bytes};
     nghttp2_submit_settings(peer->nghttp2, NGHTTP2_FLAG_NONE, entries, count);
+    if (settings->window_bytes > NGHTTP2_INITIAL_CONNECTION_WINDOW_SIZE)
+        nghttp2_session_set_local_window_size(peer->nghttp2, NGHTTP2_FLAG_NONE, 0,
+                                              (int32_t)settings->window_bytes);
 }
 
 static void session_create(struct peer *peer)

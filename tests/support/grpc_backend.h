@@ -36,7 +36,7 @@ struct grpc_backend_step {
 
 struct grpc_backend_settings {
     uint32_t streams_max;  /* 0: not limited */
-    uint32_t window_bytes; /* of a stream; 0: 65535 */
+    uint32_t window_bytes; /* of a stream, and of the connection if that is more; 0: 65535 */
     const char *greeting;  /* bytes that are sent instead of speaking HTTP/2, before closing */
     bool is_mute;          /* accepts, and never sends a byte */
 };

@@ -75,6 +75,7 @@ struct http2_client {
     size_t streams_count;
     struct http2_output *output;         /* only while output is gathered */
     struct http2_client_stream *stalled; /* has a DATA frame that waits for room */
+    struct http2_client_stream *gone;    /* closed while the output at hand may have their bytes */
     struct lane_job job;                 /* writes the output of this turn */
     struct timer timer;                  /* greeting, then keepalive */
     uint64_t heard_ns;                   /* when the last byte was received */
@@ -146,8 +147,24 @@ static void stream_free(struct http2_client_stream *stream)
     if (stream->next != NULL)
         stream->next->prev = stream->prev;
     client->streams_count--;
+    if (client->output != NULL) {
+        stream->next = client->gone;
+        client->gone = stream;
+        return;
+    }
     release_parts(stream);
     mem_free(stream);
+}
+
+/* The output has been written, or the socket has references. */
+static void free_gone(struct http2_client *client)
+{
+    while (client->gone != NULL) {
+        struct http2_client_stream *stream = client->gone;
+        client->gone = stream->next;
+        release_parts(stream);
+        mem_free(stream);
+    }
 }
 
 void http2_client_cancel(struct http2_client_stream *stream)
@@ -405,7 +422,9 @@ static void flush(void *arg)
             break;
         client->is_blocked =
             !client_socket_write(client->socket, output->parts, output->parts_count);
+        free_gone(client);
     }
+    free_gone(client);
     mem_free(output);
     if (result != 0) {
         end(client, "out of memory");

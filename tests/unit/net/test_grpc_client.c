@@ -496,6 +496,54 @@ static void large_messages_pass_small_windows_whole(void **state)
     }
 }
 
+enum { LARGE_PARTS = 16, LARGE_PART_BYTES = 1 << 20 };
+
+struct large_call {
+    bool is_done;
+    struct batch_part parts[LARGE_PARTS];
+};
+
+static void on_large_done(const struct grpc_result *result, void *arg)
+{
+    struct large_call *call = arg;
+    assert_int_equal(result->code, 16);
+    for (size_t i = 0; i < LARGE_PARTS; i++)
+        buffer_unref(call->parts[i].owner);
+    call->is_done = true;
+}
+
+/* The peer does not want the rest, of which a frame waits for the socket: that is written, and then
+ * RST_STREAM, after which nobody else holds the bytes. */
+static void a_message_outlives_its_call_until_it_is_written(void **state)
+{
+    static const struct grpc_backend_step steps[] = {
+        {.status = "16", .responds_at_head = true, .is_trailers_only = true}};
+    const struct grpc_backend_settings settings = {.window_bytes = LARGE_PARTS * LARGE_PART_BYTES};
+    struct fixture fixture;
+    struct large_call large = {.is_done = false};
+    uint32_t code;
+    (void)state;
+    set_up_with(&fixture, &settings, steps, 1);
+    open_client(&fixture);
+    call(&fixture); /* the windows are known */
+    const unsigned before = grpc_backend_resets(fixture.backend, &code);
+    for (size_t i = 0; i < LARGE_PARTS; i++) {
+        struct buffer *buffer = buffer_create(NULL, LARGE_PART_BYTES);
+        memset(buffer->data, 'x', LARGE_PART_BYTES);
+        buffer->size = LARGE_PART_BYTES;
+        large.parts[i] = (struct batch_part){buffer, buffer_slice(buffer)};
+    }
+    grpc_client_post(fixture.client, &(struct grpc_post){.path = path,
+                                                         .parts = large.parts,
+                                                         .parts_count = LARGE_PARTS,
+                                                         .bytes = LARGE_PARTS * LARGE_PART_BYTES,
+                                                         .done = on_large_done,
+                                                         .arg = &large});
+    turn_until(&fixture,
+               large.is_done && grpc_backend_resets(fixture.backend, &code) == before + 1);
+    tear_down(&fixture);
+}
+
 static void thousands_of_parts_are_written_whole(void **state)
 {
     static const struct grpc_backend_step steps[] = {{.status = "0"}};
@@ -721,6 +769,7 @@ int main(void)
         cmocka_unit_test(calls_share_a_connection),
         cmocka_unit_test(a_peer_may_change_its_limit),
         cmocka_unit_test(large_messages_pass_small_windows_whole),
+        cmocka_unit_test(a_message_outlives_its_call_until_it_is_written),
         cmocka_unit_test(thousands_of_parts_are_written_whole),
         cmocka_unit_test(a_late_response_resets_the_stream),
         cmocka_unit_test(a_call_without_limit_says_no_timeout),
