@@ -74,6 +74,7 @@ struct metric_expression {
     int count;
     int root;
     bool needs_labels;
+    unsigned names;   /* how often it has MetricName */
     uint8_t *strings; /* of the literals */
 };
 
@@ -470,6 +471,7 @@ static int parse_name(struct compiler *compiler)
         node.type = TYPE_NIL;
     } else if (is_word(compiler, "MetricName") || is_word(compiler, "MetricType")) {
         node.kind = is_word(compiler, "MetricName") ? NODE_METRIC_NAME : NODE_METRIC_TYPE;
+        compiler->expression->names += node.kind == NODE_METRIC_NAME;
         node.type = TYPE_STRING;
         node.is_certain = false;
     } else {
@@ -801,6 +803,11 @@ void metric_expression_destroy(struct metric_expression *expression)
 bool metric_expression_needs_labels(const struct metric_expression *expression)
 {
     return expression->needs_labels;
+}
+
+unsigned metric_expression_names(const struct metric_expression *expression)
+{
+    return expression->names;
 }
 
 /* ---- Evaluating ---- */

@@ -25,6 +25,8 @@ struct metric_expression *metric_expression_create(const char *text, struct erro
 void metric_expression_destroy(struct metric_expression *expression);
 /* Whether it looks at labels, the attributes of data points. */
 bool metric_expression_needs_labels(const struct metric_expression *expression);
+/* How often it may read the metric's name for a point. */
+unsigned metric_expression_names(const struct metric_expression *expression);
 
 struct metric_expression_point {
     struct slice name; /* of the metric */

@@ -244,6 +244,8 @@ bool record_list_is_whole(struct record_edit *edit, const struct attribute_list 
     return !edit->has_failed;
 }
 
+enum { STEP_BYTES = 64 };
+
 static bool walk_on(struct record_edit *edit, size_t steps)
 {
     enum { STEPS_PER_LOOK = 64 };
@@ -262,9 +264,21 @@ bool record_edit_goes_on(struct record_edit *edit)
     return walk_on(edit, 1);
 }
 
+bool record_edit_rereads(struct record_edit *edit, uint64_t bytes)
+{
+    edit->reread_bytes += bytes;
+    if (edit->reread_bytes > RECORD_REREAD_BYTES_MIN &&
+        (edit->reread_bytes - RECORD_REREAD_BYTES_MIN) / RECORD_REREAD_FACTOR_MAX >
+            edit->batch->bytes &&
+        !edit->has_failed) {
+        edit->missed_bytes = UINT64_MAX;
+        edit->has_failed = true;
+    }
+    return walk_on(edit, 1 + (size_t)(bytes / STEP_BYTES));
+}
+
 bool record_edit_goes_into(struct record_edit *edit, struct slice text)
 {
-    enum { STEP_BYTES = 64 };
     if (edit->may_give_up && !edit->has_failed && text.size > RECORD_LANE_TEXT_BYTES_MAX)
         edit->is_long = edit->has_failed = true;
     return walk_on(edit, text.size / STEP_BYTES);
@@ -313,6 +327,7 @@ bool record_edit_begin(struct record_edit *edit, struct batch *batch)
     edit->dropped = 0;
     edit->may_exceed = batch_may_exceed(batch);
     edit->is_long = edit->may_give_up = false;
+    edit->reread_bytes = 0;
     edit->has_failed = edit->may_exceed && !batch_has_room(batch, edit->budget, batch->bytes);
     edit->missed_bytes = 0;
     if (edit->has_failed)

@@ -44,6 +44,7 @@ struct record_edit {
                                 LANE_EDIT_NS, unless the visitor remembers what it has seen. NULL:
                                 it may take long */
     size_t steps;            /* since it looked at the clock */
+    uint64_t reread_bytes;   /* by record_edit_rereads */
     bool may_give_up;
     bool is_long;    /* it has given up; nothing is changed */
     bool may_exceed; /* the budget's limit: the client has got its response */
@@ -92,6 +93,10 @@ bool record_may_grow(const struct batch *batch, uint64_t bytes);
 /* Asked at each step of a walk, as for each record, data point or attribute. False: the edit has
  * failed, or gives up (`lane`); nothing that the visitor does has an effect any more. */
 bool record_edit_goes_on(struct record_edit *edit);
+/* The same before so many bytes are read that other records share and that were read for them
+ * already. The edit also fails, for good, when that comes to more than RECORD_REREAD_FACTOR_MAX
+ * times the request beyond RECORD_REREAD_BYTES_MIN. */
+bool record_edit_rereads(struct record_edit *edit, uint64_t bytes);
 /* The same before work on a text of which each byte may take hundreds of nanoseconds: on a lane it
  * also gives up if the text is longer than RECORD_LANE_TEXT_BYTES_MAX. */
 bool record_edit_goes_into(struct record_edit *edit, struct slice text);

@@ -287,6 +287,7 @@ static bool takes_point(struct record_filter *filter, struct record_edit *edit,
                         const struct record_matcher *matcher, struct slice content)
 {
     const bool needs_labels = record_matcher_needs_labels(matcher);
+    const uint64_t names = record_matcher_names(matcher);
     const struct metric metric = metric_read(content);
     const struct metric_expression_point point = {.name = metric.name,
                                                   .kind = metric.kind,
@@ -295,7 +296,8 @@ static bool takes_point(struct record_filter *filter, struct record_edit *edit,
     struct metric_items points = metric_items_of(metric.data, DATA_POINTS);
     struct slice bytes;
     bool takes = false;
-    while (!takes && metric_items_next(&points, &bytes)) {
+    while (!takes && record_edit_rereads(edit, names * metric.name.size) &&
+           metric_items_next(&points, &bytes)) {
         if (needs_labels)
             record_read_attributes(edit, bytes, metric_point_attributes(metric.kind),
                                    &filter->list);

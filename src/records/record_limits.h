@@ -19,6 +19,12 @@ enum {
     REDACTED_PATHS_BYTES_MIN = 16 * 1024,
 };
 
+/* What is read again for each of many records, such as a metric's name for its data points, in
+ * times of the request; and what may be in any case. A name of 1 KiB above points of 16 bytes is
+ * there. */
+#define RECORD_REREAD_FACTOR_MAX ((uint64_t)64)
+#define RECORD_REREAD_BYTES_MIN  ((uint64_t)32 << 20)
+
 /* Longer texts are not searched for patterns on a lane: a match at each byte, replaced by its hash,
  * takes 300 ns. */
 enum { RECORD_LANE_TEXT_BYTES_MAX = 32 * 1024 };

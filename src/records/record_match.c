@@ -666,6 +666,14 @@ bool record_matcher_needs_labels(const struct record_matcher *matcher)
     return false;
 }
 
+unsigned record_matcher_names(const struct record_matcher *matcher)
+{
+    unsigned names = 0;
+    for (size_t i = 0; i < matcher->expressions_count; i++)
+        names += metric_expression_names(matcher->expressions[i]);
+    return names;
+}
+
 bool record_matcher_takes_point(const struct record_matcher *matcher,
                                 const struct metric_expression_point *point)
 {

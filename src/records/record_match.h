@@ -78,6 +78,8 @@ bool record_matcher_takes_record(const struct record_matcher *matcher, struct ar
  */
 bool record_matcher_has_expressions(const struct record_matcher *matcher);
 bool record_matcher_needs_labels(const struct record_matcher *matcher);
+/* How often they may read the metric's name for a point. */
+unsigned record_matcher_names(const struct record_matcher *matcher);
 bool record_matcher_takes_point(const struct record_matcher *matcher,
                                 const struct metric_expression_point *point);
 /* Properties that choose nothing, neither as include nor as exclude: of metrics, without names. */

@@ -194,6 +194,38 @@ static void expressions_choose_metrics_by_their_points(void **state)
                    METRICS, empty, "");
 }
 
+/* A name that is read for each of many points: up to 32 MiB and 64 times the request. */
+static void long_names_are_not_read_for_many_points(void **state)
+{
+    enum { NAME_BYTES = 1 << 20, FEW = 90, MANY = 100, JSON_BYTES = NAME_BYTES + MANY * 64 };
+    char *json = malloc(JSON_BYTES);
+    (void)state;
+    for (int count = FEW; count <= MANY; count += MANY - FEW) {
+        struct harness *h = record_harness(
+            "filter",
+            "{metrics: {exclude: {match_type: expr, expressions: ['HasLabel(\"a\") and "
+            "len(MetricName) > 0']}}}",
+            METRICS);
+        int size =
+            snprintf(json, JSON_BYTES,
+                     "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"%0*d\","
+                     "\"gauge\":{\"dataPoints\":[{}",
+                     NAME_BYTES, 0);
+        for (int i = 1; i < count; i++)
+            size += snprintf(json + size, JSON_BYTES - (size_t)size, ",{}");
+        snprintf(json + size, JSON_BYTES - (size_t)size, "]}}]}]}]}");
+        const struct test_request *request = record_send(h, METRICS, json);
+        harness_turn(h);
+        free(record_output(h, METRICS));
+        harness_turn(h);
+        assert_true(request->is_resolved);
+        assert_int_equal(request->outcome.verdict, count == FEW ? ACCEPTED : REFUSED);
+        assert_int_equal(request->outcome.is_permanent, count == MANY);
+        harness_destroy(h);
+    }
+    free(json);
+}
+
 static void what_is_dropped_is_counted(void **state)
 {
     (void)state;
@@ -271,6 +303,7 @@ int main(void)
         cmocka_unit_test(a_resource_or_a_name_excludes_metrics),
         cmocka_unit_test(expressions_choose_metrics_by_their_points),
         cmocka_unit_test(what_is_dropped_is_counted),
+        cmocka_unit_test(long_names_are_not_read_for_many_points),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
