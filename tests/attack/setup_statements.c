@@ -327,8 +327,8 @@ static const char *const request_routes[] = {
     "    - context: request\n      condition: 'request[\"x-scope-orgid\"] == \"a\"'\n",
     "    - context: request\n      condition: 'request[\"x-scope-orgid\"] != \"a\"'\n",
     /* It fails: that is no JSON. */
-    "    - context: otelcol\n      condition: "
-    "'ParseJSON(otelcol.client.metadata[\"x-scope-orgid\"][0]) != nil'\n",
+    ("    - context: otelcol\n      condition: "
+     "'ParseJSON(otelcol.client.metadata[\"x-scope-orgid\"][0]) != nil'\n"),
 };
 
 #define ROUTES(list) (list), sizeof(list) / sizeof((list)[0])
