@@ -8,13 +8,15 @@ import json
 import os
 import pathlib
 import random
+import signal
 import socket
+import ssl
 import sys
 import threading
 import time
 import unittest
 
-from support import case, client, process
+from support import case, certificates, client, process
 from support.ports import free_port
 from support.turn_watch import TurnWatch
 
@@ -27,6 +29,7 @@ REQUEST_S = 120  # a request of 9 000 000 empty profiles takes 20 s of CPU time,
 # missed; so far beyond it is no accident. tests/complexity bounds the same work without a clock.
 NOISE = 4
 BUDGET_MIB = 1024
+HANDSHAKES = 1000
 RESULTS = pathlib.Path(__file__).parents[1] / "bench" / "results.json"
 INGEST = f"/ingest?name=app&from={int(time.time()) - 10}&until={int(time.time())}&format="
 PUSH = "/push.v1.PusherService/Push"
@@ -182,6 +185,46 @@ class LaneHolds(case.Case):
         print(
             f"requests that came together: {received / 1e6:.0f} MB of answers, longest turn "
             f"{watch.longest_ms():.1f} ms, all turns {watch.total_ms():.1f}",
+            file=sys.stderr,
+        )
+        self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")
+        self.assertLessEqual(watch.longest_ms(), NOISE * ALLOWED_MS)
+
+    def test_handshakes_that_came_together(self):
+        """Of clients that all greet while the daemon cannot read."""
+        watch = TurnWatch(os.environ["SPANFLAME_TURN_WATCH"])
+        self.addCleanup(watch.close)
+        certificate, key = certificates.self_signed(self, "rsa:2048")
+        port = free_port()
+        config = (
+            "receivers:\n  otlp:\n    protocols:\n      http:\n"
+            f"        endpoint: 'localhost:{port}'\n"
+            f"        tls: {{cert_file: {certificate}, key_file: {key}}}\n"
+            "exporters:\n  nop:\nservice:\n  lanes: 1\n  telemetry: {metrics: {level: none}}\n"
+            "  pipelines:\n    traces: {receivers: [otlp], exporters: [nop]}\n"
+        )
+        daemon = self.daemon(config, environment=watch.environment)
+        context = ssl.create_default_context(cafile=certificate)
+        clients = []
+        for _ in range(HANDSHAKES):
+            output = ssl.MemoryBIO()
+            channel = context.wrap_bio(ssl.MemoryBIO(), output, server_hostname="localhost")
+            with self.assertRaises(ssl.SSLWantReadError):
+                channel.do_handshake()
+            connection = client.open_connection(port)
+            self.addCleanup(connection.close)
+            clients.append((connection, output.read()))
+        watch.reset()
+        daemon.signal(signal.SIGSTOP)
+        for connection, greeting in clients:
+            connection.sendall(greeting)
+        daemon.signal(signal.SIGCONT)
+        for connection, _ in clients:
+            self.assertEqual(connection.recv(1), b"\x16", "no handshake record")
+        self.assertEqual(daemon.stop(), 0)
+        print(
+            f"handshakes that came together: {HANDSHAKES}, longest turn {watch.longest_ms():.1f} ms, "
+            f"all turns {watch.total_ms():.1f}",
             file=sys.stderr,
         )
         self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")

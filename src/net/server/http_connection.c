@@ -472,7 +472,8 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *room)
         server_tls_receive(connection, (const uint8_t *)room->base, (size_t)count);
     else
         http_connection_take(connection, (const uint8_t *)room->base, (size_t)count);
-    http_connection_input_taken(connection);
+    if (!connection->tls_job.is_queued) /* else it does this */
+        http_connection_input_taken(connection);
     lane_catch_up(lane);
 }
 

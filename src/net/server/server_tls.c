@@ -191,6 +191,15 @@ void server_tls_begin(struct http_connection *connection)
     http_connection_resume(connection);
 }
 
+/* A step of a handshake takes about a millisecond, and any number of clients may be at one: the
+ * lane's jobs share its turns. */
+static void wait_for_turn(struct http_connection *connection)
+{
+    http_connection_pause(connection);
+    http_connection_resume(connection);
+    assert(connection->tls_job.is_queued);
+}
+
 void server_tls_receive(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(size > 0);
@@ -210,7 +219,12 @@ void server_tls_receive(struct http_connection *connection, const uint8_t *data,
         }
     }
     tls_channel_feed(connection->tls, (struct slice){.data = data, .size = size});
-    pump(connection);
+    if (tls_channel_is_open(connection->tls))
+        pump(connection);
+    else if (tls_channel_keep(connection->tls))
+        wait_for_turn(connection);
+    else
+        http_connection_abort(connection);
 }
 
 bool server_tls_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)

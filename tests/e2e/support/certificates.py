@@ -9,16 +9,16 @@ import tempfile
 
 MAKE = pathlib.Path(__file__).parents[2] / "support" / "make-certificates"
 COMMAND = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+    "openssl req -x509 -newkey {key} -nodes -days 2 "
     "-subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem"
 )
 
 
-def self_signed(test):
+def self_signed(test, key="ec -pkeyopt ec_paramgen_curve:P-256"):
     """Paths of a certificate and its key, removed when the test ends."""
     directory = tempfile.TemporaryDirectory()
     test.addCleanup(directory.cleanup)
-    subprocess.run(COMMAND.split(), cwd=directory.name, check=True, capture_output=True)
+    subprocess.run(COMMAND.format(key=key).split(), cwd=directory.name, check=True, capture_output=True)
     return tuple(os.path.join(directory.name, name) for name in ("cert.pem", "key.pem"))
 
 
