@@ -1554,7 +1554,7 @@ MUTANTS = [
            "src/otlp/attributes/resource_edit.c", "messages % MESSAGES_PER_LOOK == 0 &&", "messages == 0 &&",
            ("test_resource_edit",)),
     Mutant("ottl: long records are for another thread", "src/ottl/ottl_runner.c",
-           "bytes > OTTL_LANE_RECORD_BYTES_MAX ||", "", ("test_ottl_run",)),
+           "bytes > OTTL_LANE_RECORD_BYTES_MAX ||", "bytes > OTTL_GROWTH_BYTES_MAX ||", ("test_ottl_run",)),
     Mutant("debug: batches are printed in their order", "exporters/debug_exporter.c",
            "!is_long && exporter->helped == 0", "!is_long", ("test_debug_exporter",)),
     Mutant("grpc: the body of an ended call stays until it is written", "src/net/client/http2_client.c",
