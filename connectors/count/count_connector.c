@@ -176,7 +176,6 @@ static bool count_create(struct component *component, struct error *error)
         return false;
     count_tally_init(&self->tally, &self->rules, component->budget);
     count_tally_init(&self->helper_tally, &self->rules, component->budget);
-    self->tally.runner.hands_over = true;
     self->tally.runner.lane = component->lane;
     self->has_tallies = true;
     return true;

@@ -470,7 +470,6 @@ static bool add_row(struct routing *self, size_t index, enum ottl_error_mode mod
     if (row->route.plan != NULL && !row->route.is_never) {
         ottl_runner_init(&row->runner, row->route.plan, self->base.budget);
         ottl_runner_init(&row->helper_runner, row->route.plan, self->base.budget);
-        row->runner.hands_over = true;
         row->runner.lane = self->base.lane;
     }
     return find_places(self, &entry->pipelines, &row->places, error) ||

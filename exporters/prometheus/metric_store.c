@@ -998,10 +998,20 @@ static void go_to_stage(struct metric_snapshot *snapshot, enum snapshot_stage st
     snapshot->capacity = 0;
 }
 
+/* Where this piece of a list of so many ends. */
+static size_t piece_end(const struct metric_snapshot *snapshot, size_t count, size_t *left)
+{
+    const size_t more = snapshot->at < count ? count - snapshot->at : 0;
+    const size_t taken = more < *left ? more : *left;
+    *left -= taken;
+    return snapshot->at + taken;
+}
+
 /* Those that the last scrape has shown, in their order. */
 static void take_order(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
 {
-    for (; snapshot->at<store->order_count && * left> 0; snapshot->at++, --*left) {
+    const size_t end = piece_end(snapshot, store->order_count, left);
+    for (; snapshot->at < end; snapshot->at++) {
         if (snapshot->at + SERIES_AHEAD < store->order_count)
             series_prefetch(store->order[snapshot->at + SERIES_AHEAD]);
         if (store->order[snapshot->at] != NULL)
@@ -1131,7 +1141,8 @@ static void begin_release(struct metric_store *store, struct metric_snapshot *sn
 
 static void forget_order(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
 {
-    for (; snapshot->at<store->order_count && * left> 0; snapshot->at++, --*left) {
+    const size_t end = piece_end(snapshot, store->order_count, left);
+    for (; snapshot->at < end; snapshot->at++) {
         struct series **place = &store->order[snapshot->at];
         if (snapshot->at + SERIES_AHEAD < store->order_count)
             __builtin_prefetch(store->order[snapshot->at + SERIES_AHEAD]);
@@ -1161,7 +1172,8 @@ static void keep_place(struct metric_store *store, struct series *series, size_t
 static void release_series(struct metric_store *store, struct metric_snapshot *snapshot,
                            size_t *left)
 {
-    for (; snapshot->at<snapshot->count && * left> 0; snapshot->at++, --*left) {
+    const size_t end = piece_end(snapshot, snapshot->count, left);
+    for (; snapshot->at < end; snapshot->at++) {
         const struct shown *shown = &snapshot->shown[snapshot->at];
         if (snapshot->at + SERIES_AHEAD < snapshot->count)
             __builtin_prefetch(shown[SERIES_AHEAD].series);
@@ -1177,7 +1189,8 @@ static void release_series(struct metric_store *store, struct metric_snapshot *s
 static void release_resources(struct metric_store *store, struct metric_snapshot *snapshot,
                               size_t *left)
 {
-    for (; snapshot->at<snapshot->resources_count && * left> 0; snapshot->at++, --*left)
+    const size_t end = piece_end(snapshot, snapshot->resources_count, left);
+    for (; snapshot->at < end; snapshot->at++)
         resource_unref(store, snapshot->resources[snapshot->at]);
     if (snapshot->at == snapshot->resources_count)
         go_to_stage(snapshot, SNAPSHOT_RELEASED);

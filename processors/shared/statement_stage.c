@@ -21,7 +21,6 @@ static struct ottl_runner *make_runners(struct statement_stage *self, enum edit_
     for (size_t i = 0; i < self->plans_count; i++) {
         ottl_runner_init(&runners[i], self->plans[i], self->stage.base.budget);
         runners[i].prunes = prunes;
-        runners[i].hands_over = place == EDIT_ON_LANE;
         runners[i].lane = place == EDIT_ON_LANE ? self->stage.base.lane : NULL;
         runners[i].on_failure = log_failure;
         runners[i].arg = self;

@@ -32,7 +32,7 @@ enum {
      * whole for each of 8192 records; a large one cannot: it takes seconds for 1 MiB. */
     OTTL_OUTER_FACTOR_MAX = 64,
     OTTL_OUTER_BYTES_MIN = 32 << 20,
-    /* The same on an event-loop lane, of a runner whose owner has a helper (hands_over), which gets
+    /* The same on an event-loop lane, of a runner whose owner has a helper, which gets
      * what takes more. A byte takes about 2 ns at most, so that the largest request that is run on
      * the lane holds it for 50 ms. */
     OTTL_LANE_OUTER_FACTOR_MAX = 16,

@@ -153,7 +153,7 @@ static inline __attribute__((always_inline)) bool edit(
 /* What statements may read of records around theirs is used up, which fails them. */
 static __attribute__((noinline)) int fail_used_up(struct ottl_runner *runner)
 {
-    runner->is_too_long = runner->hands_over;
+    runner->is_too_long = runner->lane != NULL;
     ottl_run_fail(&runner->run,
                   "statements have read more than %d times the request's bytes in records around "
                   "theirs, such as the Resource of spans",
@@ -1297,8 +1297,8 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
         ottl_rewrite_begin(&runner->rewrite, batch->bytes);
     ottl_edits_expect(&runner->edits, batch->bytes);
     runner->run.work_left =
-        runner->hands_over ? OTTL_LANE_OUTER_BYTES_MIN + OTTL_LANE_OUTER_FACTOR_MAX * batch->bytes
-                           : OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
+        runner->lane != NULL ? OTTL_LANE_OUTER_BYTES_MIN + OTTL_LANE_OUTER_FACTOR_MAX * batch->bytes
+                             : OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);

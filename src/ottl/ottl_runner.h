@@ -37,10 +37,7 @@ struct ottl_runner {
     struct ottl_edits detached; /* of a metric that is appended */
     uint64_t made;              /* items, of this batch */
     bool is_aborted;            /* the run's error says why */
-    bool hands_over;            /* set by the owner: see OTTL_TOO_LONG */
-    const struct lane *lane;    /* set by the owner: it hands over once this has been held for
-                                LANE_EDIT_NS, and records of more than
-                                OTTL_LANE_RECORD_BYTES_MAX. NULL: it may take long */
+    const struct lane *lane;    /* set by the owner, see OTTL_TOO_LONG. NULL: it may take long */
     unsigned steps;             /* records, and KiB of them, since it looked at the clock */
     bool is_too_long;
     bool is_too_large;    /* a limit of records or edits refused memory that had to be */
@@ -69,7 +66,10 @@ enum ottl_verdict {
     OTTL_EMPTIED,   /* nothing is left */
     OTTL_REFUSED,   /* error_mode propagate: error has the reason */
     OTTL_NO_MEMORY, /* the budget has no room, or a limit of ottl_limits.h is met */
-    OTTL_TOO_LONG,  /* with hands_over: another runner, on a thread that may take longer, runs it */
+    /* On a lane: what reads more than OTTL_LANE_OUTER_…, has a record of more than
+     * OTTL_LANE_RECORD_BYTES_MAX, or still runs when the lane has been held for LANE_EDIT_NS, is
+     * for another runner, on a thread that may take longer. */
+    OTTL_TOO_LONG,
 };
 
 struct ottl_result {
@@ -118,6 +118,7 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 /* For those who come to spans one by one, with a plan of conditions on spans and their events.
  * Memory is charged to the budget of _init, beyond its limit if need be: at most
  * OTTL_RECORD_BYTES_MAX for each of a resource, a scope, a span and an event. */
+
 /* What the conditions may read of records around theirs from now on, in bytes, and what is left of
  * it: those that read more fail. From _init and _rest on it is OTTL_OUTER_BYTES_MIN. */
 static inline void ottl_runner_allow(struct ottl_runner *runner, uint64_t bytes)

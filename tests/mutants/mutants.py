@@ -1484,7 +1484,7 @@ MUTANTS = [
            "        map->index[cell] = map->index[at];\n        cell = at;\n", "        break;\n",
            ("test_ottl_run",)),
     Mutant("ottl: what takes long is for another thread", "src/ottl/ottl_runner.c",
-           "runner->is_too_long = runner->hands_over;", "runner->is_too_long = false;",
+           "runner->is_too_long = runner->lane != NULL;", "runner->is_too_long = false;",
            ("test_ottl_run",)),
     Mutant("transform: a metric that changes is converted anew for the next point",
            "src/ottl/ottl_rewrite.c", "        rewrite->made = NULL;\n", "        (void)0;\n",

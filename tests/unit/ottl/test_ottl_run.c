@@ -1238,11 +1238,15 @@ static void test_outer_limit(void **state)
     /* On a lane another runner is to do it. */
     struct failures failures = {.count = 0};
     runner.arg = &failures;
-    runner.hands_over = true;
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    runner.lane = lane;
     struct ottl_result result = ottl_runner_run(&runner, batch);
     assert_int_equal(result.verdict, OTTL_TOO_LONG);
     assert_null(result.batch);
     assert_int_equal(failures.count, 0);
+    lane_destroy(lane);
+    clock_fake_stop();
     ottl_runner_fini(&runner);
     ottl_plan_destroy(plan);
     batch_unref(batch);
