@@ -358,6 +358,23 @@ bool budget_is_overdrawn(const struct budget *budget)
     return used > limit && used - limit > limit / BUDGET_MARGIN_PART;
 }
 
+void budget_note_leaving(struct budget *budget, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&budget->leaving, bytes, memory_order_relaxed);
+}
+
+void budget_note_left(struct budget *budget, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&budget->leaving, bytes, memory_order_relaxed);
+    assert(before >= bytes);
+}
+
+bool budget_is_leaving(const struct budget *budget)
+{
+    return atomic_load_explicit(&budget->leaving, memory_order_relaxed) >
+           budget_limit(budget) / BUDGET_MARGIN_PART;
+}
+
 void budget_lower(struct budget *budget, uint64_t limit)
 {
     assert(limit > 0);

@@ -34,6 +34,8 @@ struct budget {
     _Atomic uint64_t limit;
     _Atomic uint64_t high_water; /* the highest use so far */
     _Atomic uint64_t refusals;
+    _Atomic uint64_t leaving; /* bytes that exporters hold; where several have a batch,
+                                 each counts it */
     _Atomic unsigned waiting;
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
     _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
@@ -66,6 +68,13 @@ void budget_take(struct budget *budget, uint64_t amount);
 void budget_return(struct budget *budget, uint64_t amount);
 /* Notes freed bytes whose charge moved to another block, as when memory is moved. */
 void budget_note_freed(struct budget *budget, uint64_t amount);
+/* Exporters have taken a batch of so many bytes, which were charged before and come free once it is
+ * exported or lost; and that has happened. Any thread. */
+void budget_note_leaving(struct budget *budget, uint64_t bytes);
+void budget_note_left(struct budget *budget, uint64_t bytes);
+/* Whether exporters hold more than the margin. If they do not, what waits for memory waits for what
+ * other stages hold. */
+bool budget_is_leaving(const struct budget *budget);
 /* Lowers the limit if it is above; what is in use stays in use. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
 

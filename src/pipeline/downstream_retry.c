@@ -4,13 +4,12 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/ledger.h"
 #include "src/pipeline/pipeline_limits.h"
-
-#define RETRY_NS ((uint64_t)10 * NS_PER_MS)
 
 static unsigned batches_max(const struct downstream_retry *downstream)
 {
@@ -30,6 +29,16 @@ bool downstream_is_refusing(const struct downstream_retry *downstream)
     return downstream->refused != NULL;
 }
 
+/* Until batches are offered again that were refused after so long. */
+static uint64_t retry_delay_ns(uint64_t attempt_ns)
+{
+    if (attempt_ns < DOWNSTREAM_RETRY_MIN_NS / DOWNSTREAM_RETRY_PART)
+        return DOWNSTREAM_RETRY_MIN_NS;
+    if (attempt_ns > DOWNSTREAM_RETRY_MAX_NS / DOWNSTREAM_RETRY_PART)
+        return DOWNSTREAM_RETRY_MAX_NS;
+    return attempt_ns * DOWNSTREAM_RETRY_PART;
+}
+
 static void keep(struct downstream_batch *offered)
 {
     struct downstream_retry *downstream = offered->owner;
@@ -39,20 +48,41 @@ static void keep(struct downstream_batch *offered)
         last = &(*last)->next;
     *last = offered;
     if (!timer_is_running(&downstream->timer))
-        lane_timer_start(downstream->component->lane, &downstream->timer, RETRY_NS);
+        lane_timer_start(downstream->component->lane, &downstream->timer,
+                         retry_delay_ns(downstream->attempt_ns));
 }
 
-/* Whether to offer a batch that was refused once more. */
+/* Memory keeps a batch out since kept_out_ns: whether it may still come free. */
+static bool is_hopeless(const struct downstream_retry *downstream, uint64_t kept_out_ns,
+                        uint64_t now_ns)
+{
+    const uint64_t shut_in_ns =
+        downstream->leaving_ns > kept_out_ns ? downstream->leaving_ns : kept_out_ns;
+    return now_ns - kept_out_ns >= DOWNSTREAM_KEPT_OUT_MAX_NS ||
+           now_ns - shut_in_ns >= DOWNSTREAM_SHUT_IN_MAX_NS;
+}
+
+/* Whether to offer the batch once more. */
 static bool may_try_again(struct downstream_batch *offered, const struct outcome *outcome)
 {
+    struct downstream_retry *downstream = offered->owner;
     const uint64_t now_ns = clock_now_ns();
+    if (outcome->verdict == ACCEPTED || outcome->reason != LOSS_MEMORY) {
+        downstream->kept_out_ns = offered->kept_out_ns = downstream->attempt_ns = 0;
+        return outcome_may_change(outcome);
+    }
     if (!outcome_may_change(outcome))
         return false;
-    if (outcome->reason != LOSS_MEMORY)
-        offered->kept_out_ns = 0;
-    else if (offered->kept_out_ns == 0)
+    downstream->attempt_ns = now_ns - offered->offered_ns;
+    if (downstream->kept_out_ns == 0)
+        downstream->kept_out_ns = now_ns;
+    if (offered->kept_out_ns == 0)
         offered->kept_out_ns = now_ns;
-    return offered->kept_out_ns == 0 || now_ns - offered->kept_out_ns < DOWNSTREAM_KEPT_OUT_MAX_NS;
+    if (budget_is_leaving(downstream->component->budget))
+        downstream->leaving_ns = now_ns;
+    /* What kept out those before it will not let this one in, either. */
+    return !is_hopeless(downstream, offered->kept_out_ns, now_ns) &&
+           !is_hopeless(downstream, downstream->kept_out_ns, now_ns);
 }
 
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -88,6 +118,7 @@ static void offer(struct downstream_batch *offered)
 {
     struct component *component = offered->owner->component;
     receipt_init(&offered->receipt, on_resolved, offered);
+    offered->offered_ns = clock_now_ns();
     component_consume(component->next, offered->batch, &offered->receipt);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
  * now is kept and offered again, oldest first, before any other; one that memory keeps out for
- * DOWNSTREAM_KEPT_OUT_MAX_NS is lost. Losses are counted in the ledger. Stages without a queue work
+ * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS, is lost, and so are those after it that
+ * memory keeps out until one is taken again. Losses are counted in the ledger. Stages without a queue work
  * inside downstream_offer, so it ends its turn of the loop after DOWNSTREAM_TURN_NS. Runs on the
  * lane of its owner. */
 #pragma once
@@ -22,14 +23,18 @@ struct downstream_batch {
     struct batch *batch; /* a reference, released by the owner in on_end */
     struct downstream_retry *owner;
     struct downstream_batch *next;
-    uint64_t
-        kept_out_ns; /* since when want of memory keeps it out; 0: something else, or nothing */
+    uint64_t kept_out_ns; /* since when want of memory keeps it out; 0: something else, or
+                             nothing */
+    uint64_t offered_ns;  /* when it was last offered */
 };
 
 struct downstream_retry {
     struct component *component;
     struct downstream_batch *refused; /* oldest first */
     unsigned count;                   /* offered and unresolved, refused ones included */
+    uint64_t kept_out_ns;             /* since when want of memory keeps out every batch; 0: none */
+    uint64_t leaving_ns;              /* when exporters last held memory meanwhile */
+    uint64_t attempt_ns;              /* how long the last that memory kept out was under way */
     struct timer timer;
     struct lane_job end_of_turn; /* queued from the first offer of a turn on */
     uint64_t turn_until_ns;

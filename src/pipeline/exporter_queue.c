@@ -54,6 +54,7 @@ struct request {
     struct exporter_queue *queue;
     struct batch *batch;  /* until an export or a batcher holds its bytes */
     uint64_t units;       /* of the queue's capacity, held until the request is done */
+    uint64_t bytes;       /* noted as leaving the budget until then */
     struct export export; /* absent with sending_queue::batch */
 };
 
@@ -538,6 +539,7 @@ static void on_request_done(struct receipt *receipt, const struct outcome *outco
     queue->requests_count--;
     if (queue->ring != NULL)
         budget_return(&queue->shared->capacity, request->units);
+    budget_note_left(queue->exporter->budget, request->bytes);
     receipt_resolve(request->upstream, outcome);
     mem_free(request);
     lane_defer(queue->exporter->lane, &queue->job);
@@ -812,6 +814,8 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
     request->upstream = waits ? receipt : NULL;
     request->batch = batch_ref(batch);
     request->units = 0;
+    request->bytes = batch->bytes;
+    budget_note_leaving(queue->exporter->budget, request->bytes);
     queue->requests_count++;
     if (queue->ring == NULL) {
         struct export_batch cut = export_of(request);

@@ -24,5 +24,14 @@ enum {
  * batch itself, and then it would wait for ever. Twice the time after which exporters give up on a
  * back-end by default: what they held is free by then. */
 #define DOWNSTREAM_KEPT_OUT_MAX_NS ((uint64_t)600 * NS_PER_S)
+/* The same while exporters hold next to nothing (budget_is_leaving): only what other stages keep
+ * for a while can come free then. Twice the time for which tail_sampling does by default. */
+#define DOWNSTREAM_SHUT_IN_MAX_NS ((uint64_t)60 * NS_PER_S)
+/* A batch that memory keeps out is offered again after so many times as long as the last attempt
+ * took, edits on the way included, so that they leave most of a core to others; within these
+ * bounds. Others after the first. */
+enum { DOWNSTREAM_RETRY_PART = 4 };
+#define DOWNSTREAM_RETRY_MIN_NS ((uint64_t)10 * NS_PER_MS)
+#define DOWNSTREAM_RETRY_MAX_NS ((uint64_t)1 * NS_PER_S)
 /* Work of one turn of the loop after which a queue begins no more exports. */
 #define EXPORTER_TURN_NS ((uint64_t)5 * NS_PER_MS)

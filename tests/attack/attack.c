@@ -24,8 +24,8 @@ enum {
     SESSIONS = 1200,
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
-    LEDGER_S = 90,   /* for what is in flight, from the last response on */
-    STILL_S = 20,    /* the same when nothing moves */
+    LEDGER_S = 240,  /* for what is in flight, from the last response on */
+    STILL_S = 75,    /* the same when nothing moves: more than DOWNSTREAM_SHUT_IN_MAX_NS */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     SLOW_PIECES = 30,
     TEXT_MAX = 1024,

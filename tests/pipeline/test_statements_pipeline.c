@@ -343,27 +343,41 @@ static void acknowledged_batches_stay_within_the_budget(void **state)
     mem_free(json);
 }
 
-/* Whoever holds the memory may be waiting for the batch. */
-static void a_batch_waits_for_memory_within_bounds(void **state)
+#define NARROW                                                                                     \
+    "processors: {batch: {timeout: 0s}, transform: {trace_statements: ['set(span.name, "           \
+    "\"c\")']}}\nexporters: {test: {}, test/slow: {}}\nservice: {budget_mib: 1, pipelines: {"       \
+    "traces: {receivers: [test], processors: [batch, transform], exporters: [test]}, "             \
+    "logs: {receivers: [test], exporters: [test/slow]}}}\n"
+
+/* Two spans behind an acknowledgement; so much of the budget is gone once they have it. */
+static void send_two(struct harness *h, uint64_t taken)
 {
+    struct buffer *encoded = encode(SPANS("a", "b"));
+    struct test_request *request = harness_put_bytes(h, 0, TRACES, buffer_slice(encoded), 2);
+    buffer_unref(encoded);
+    budget_take(&h->service->budget, taken);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+}
+
+/* What exporters hold comes free, however long a back-end takes. */
+static void a_batch_waits_for_what_exporters_hold(void **state)
+{
+    static const uint8_t large[MIB / 8];
     (void)state;
-    struct harness *h = harness_create(
-        "processors: {batch: {timeout: 0s}, transform: {trace_statements: ['set(span.name, "
-        "\"c\")']}}\nexporters: {test: {}}\nservice: {budget_mib: 1, pipelines: {traces: "
-        "{receivers: [test], processors: [batch, transform], exporters: [test]}}}\n");
+    struct harness *h = harness_create(NARROW);
     struct budget *budget = &h->service->budget;
-    harness_exporter(h, "test")->has_own_items = true;
+    struct test_exporter *slow = harness_exporter_on(h, "test/slow", 0, LOGS);
+    harness_exporter(h, "test")->has_own_items = slow->has_own_items = true;
     budget_take(budget, MIB / 2);
     for (unsigned i = 0; i < 2; i++) {
-        struct buffer *encoded = encode(SPANS("a", "b"));
-        struct test_request *request = harness_put_bytes(h, 0, TRACES, buffer_slice(encoded), 2);
-        buffer_unref(encoded);
-        budget_take(budget, 2 * MIB);
-        harness_turn(h);
-        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        slow->result = RESULT_HOLD;
+        harness_offer_bytes(h, 0, LOGS, slice_of(large, sizeof(large)), 1);
+        send_two(h, 2 * MIB);
         harness_advance(h, i == 0 ? 500 * S : 700 * S);
         assert_int_equal(harness_totals(h, TRACES).in_flight, i == 0 ? 2 : 0);
         budget_return(budget, 2 * MIB);
+        test_exporter_release(slow, RESULT_OK);
         harness_advance(h, 1 * S);
         const struct harness_totals totals = harness_totals(h, TRACES);
         assert_int_equal(totals.in_flight, 0);
@@ -371,6 +385,37 @@ static void a_batch_waits_for_memory_within_bounds(void **state)
         assert_int_equal(totals.by_reason[LOSS_MEMORY], i == 0 ? 0 : 2);
     }
     budget_return(budget, MIB / 2);
+    harness_destroy(h);
+}
+
+/* Whoever else holds the memory may be waiting for the batch. */
+static void a_batch_waits_for_other_stages_within_bounds(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(NARROW);
+    struct budget *budget = &h->service->budget;
+    harness_exporter(h, "test")->has_own_items = true;
+    send_two(h, 2 * MIB);
+    harness_advance(h, 50 * S);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 2);
+    harness_advance(h, 20 * S);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 2);
+    /* The next one does not wait as long to find out the same … */
+    budget_return(budget, 2 * MIB);
+    send_two(h, 2 * MIB);
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 4);
+    budget_return(budget, 2 * MIB);
+    send_two(h, 0);
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    /* … until one was taken. */
+    send_two(h, 2 * MIB);
+    harness_advance(h, 50 * S);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 2);
+    budget_return(budget, 2 * MIB);
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 4);
     harness_destroy(h);
 }
 
@@ -566,7 +611,8 @@ int main(void)
         cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
         cmocka_unit_test(a_batch_that_always_fails_holds_up_no_others),
         cmocka_unit_test(acknowledged_batches_stay_within_the_budget),
-        cmocka_unit_test(a_batch_waits_for_memory_within_bounds),
+        cmocka_unit_test(a_batch_waits_for_what_exporters_hold),
+        cmocka_unit_test(a_batch_waits_for_other_stages_within_bounds),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(a_request_that_takes_long_is_edited_as_others),
         cmocka_unit_test(wrong_settings_are_reported),
