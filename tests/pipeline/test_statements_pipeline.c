@@ -345,7 +345,7 @@ static void acknowledged_batches_stay_within_the_budget(void **state)
 
 #define NARROW                                                                                     \
     "processors: {batch: {timeout: 0s}, transform: {trace_statements: ['set(span.name, "           \
-    "\"c\")']}}\nexporters: {test: {}, test/slow: {}}\nservice: {budget_mib: 1, pipelines: {"       \
+    "\"c\")']}}\nexporters: {test: {}, test/slow: {}}\nservice: {budget_mib: 1, pipelines: {"      \
     "traces: {receivers: [test], processors: [batch, transform], exporters: [test]}, "             \
     "logs: {receivers: [test], exporters: [test/slow]}}}\n"
 
