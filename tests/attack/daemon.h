@@ -16,7 +16,8 @@ struct daemon {
     uint16_t ports[ENDPOINTS];
     clockid_t cpu_clock;
     char log_path[DAEMON_PATH_MAX];
-    double cpu_s; /* of this and of all that ran before in this struct */
+    uint64_t rss_bytes_max; /* allowed; set by the owner */
+    double cpu_s;           /* of this and of all that ran before in this struct */
 };
 
 /* Starts it and waits until it is ready. Ports are chosen; it gets sink_port. False: why is

@@ -22,7 +22,7 @@
 /* A page of lane 0 is asked for all the time. What the lane may compute in between: so much, and so
  * much for each byte that was sent meanwhile or for which a prompt client waits; sanitizers make
  * everything slower by ten and more. Sound builds stay below 0.1 s: helpers do what takes long. */
-#define STALL_NS          ((uint64_t)300 * NS_PER_MS)
+#define STALL_NS          ((uint64_t)400 * NS_PER_MS)
 #define STALL_NS_PER_BYTE ((uint64_t)20)
 /* For a session, from its last byte on. A bad back-end may slow a pipeline for longer than that:
  * then the back-end turns good, and after as long again no response can be missing but a lost one.
@@ -34,9 +34,6 @@
 #define DEAF_NS   ((uint64_t)3 * NS_PER_S)    /* that a client stays which reads nothing */
 #define PAUSE_NS  ((uint64_t)40 * NS_PER_MS)  /* of a slow client */
 #define LOOK_NS   ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
-/* What it takes at rest under sanitizers, its budget, and as much again for their redzones and what
- * they hold back: sound builds were seen at 250 MiB. */
-#define RSS_BYTES_MAX (350 * MIB)
 
 struct link {
     int fd; /* -1: free */
@@ -339,9 +336,10 @@ static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]
     uint64_t rss = daemon_rss_bytes(traffic->daemon);
     if (rss > figures->rss_bytes_max)
         figures->rss_bytes_max = rss;
-    if (rss > RSS_BYTES_MAX) {
+    if (rss > traffic->daemon->rss_bytes_max) {
         snprintf(verdict, VERDICT_BYTES_MAX, "memory: %llu MiB are resident, expected at most %llu",
-                 (unsigned long long)(rss / MIB), (unsigned long long)(RSS_BYTES_MAX / MIB));
+                 (unsigned long long)(rss / MIB),
+                 (unsigned long long)(traffic->daemon->rss_bytes_max / MIB));
         daemon_signal(traffic->daemon, SIGABRT);
         return false;
     }
