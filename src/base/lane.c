@@ -35,6 +35,7 @@ struct lane {
     pthread_mutex_t inbox_lock;
     struct lane_task *inbox_first;
     struct lane_task **inbox_last;
+    struct lane_task *taken; /* out of the inbox, and not run yet */
 };
 
 /* A thread beside a lane, for work that would hold the lane too long. Its queue is guarded by a
@@ -80,25 +81,38 @@ static void *helper_main(void *arg)
     }
 }
 
-static void run_inbox(struct lane *lane)
+static struct lane_task *take_inbox(struct lane *lane)
 {
     pthread_mutex_lock(&lane->inbox_lock);
-    struct lane_task *task = lane->inbox_first;
+    struct lane_task *first = lane->inbox_first;
     lane->inbox_first = NULL;
     lane->inbox_last = &lane->inbox_first;
     pthread_mutex_unlock(&lane->inbox_lock);
-    while (task != NULL) {
-        struct lane_task *next = task->next;
+    return first;
+}
+
+/* Runs what was left, else what is in the inbox now, for so long. False: there may be more. */
+static bool run_inbox(struct lane *lane, uint64_t turn_ns)
+{
+    const uint64_t first_ns = clock_now_ns();
+    const bool was_left = lane->taken != NULL;
+    if (!was_left)
+        lane->taken = take_inbox(lane);
+    lane->began_ns = first_ns;
+    while (lane->taken != NULL && lane->began_ns - first_ns < turn_ns) {
+        struct lane_task *task = lane->taken;
+        lane->taken = task->next;
         lane->done_count++;
-        lane->began_ns = clock_now_ns();
         task->fn(task);
-        task = next;
+        lane->began_ns = clock_now_ns();
     }
+    return lane->taken == NULL && !was_left;
 }
 
 static void on_doorbell(uv_async_t *handle)
 {
-    run_inbox(handle->data);
+    if (!run_inbox(handle->data, LANE_JOB_NS))
+        uv_async_send(handle);
 }
 
 static void unlink_job(struct lane_job *job)
@@ -221,7 +235,8 @@ void lane_destroy(struct lane *lane)
         pthread_mutex_destroy(&lane->helper->lock);
         mem_free(lane->helper);
     }
-    run_inbox(lane);
+    while (!run_inbox(lane, UINT64_MAX)) {
+    }
     run_jobs(lane, false);
     uv_walk(&lane->loop, close_handle, NULL);
     uv_run(&lane->loop, UV_RUN_DEFAULT);

@@ -122,6 +122,23 @@ static void offer(struct downstream_batch *offered)
     component_consume(component->next, offered->batch, &offered->receipt);
 }
 
+/* The same, within the work of a turn. */
+static void offer_in_turn(struct downstream_batch *offered)
+{
+    struct downstream_retry *downstream = offered->owner;
+    struct lane *lane = downstream->component->lane;
+    if (downstream->turn_until_ns == 0) {
+        downstream->turn_until_ns = clock_now_ns() + DOWNSTREAM_TURN_NS;
+        lane_defer(lane, &downstream->end_of_turn);
+    }
+    offer(offered);
+    if (clock_now_ns() < downstream->turn_until_ns)
+        return;
+    downstream->is_turn_over = true;
+    if (!timer_is_running(&downstream->timer))
+        lane_timer_start(lane, &downstream->timer, 0);
+}
+
 static void on_timer(struct timer *timer, void *arg)
 {
     struct downstream_retry *downstream = arg;
@@ -132,9 +149,9 @@ static void on_timer(struct timer *timer, void *arg)
     while (refused != NULL) {
         struct downstream_batch *next = refused->next;
         refused->next = NULL;
-        /* After one refusal the rest keep their place. */
-        if (downstream->refused == NULL)
-            offer(refused);
+        /* After one refusal, or a turn's work, the rest keep their place. */
+        if (!downstream_is_refusing(downstream) && !downstream->is_turn_over)
+            offer_in_turn(refused);
         else
             keep(refused);
         refused = next;
@@ -177,19 +194,9 @@ void downstream_end(struct downstream_retry *downstream)
 void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered)
 {
     assert(!downstream_is_blocked(downstream));
-    struct lane *lane = downstream->component->lane;
-    if (downstream->turn_until_ns == 0) {
-        downstream->turn_until_ns = clock_now_ns() + DOWNSTREAM_TURN_NS;
-        lane_defer(lane, &downstream->end_of_turn);
-    }
     offered->owner = downstream;
     offered->next = NULL;
     offered->kept_out_ns = 0;
     downstream->count++;
-    offer(offered);
-    if (clock_now_ns() < downstream->turn_until_ns)
-        return;
-    downstream->is_turn_over = true;
-    if (!timer_is_running(&downstream->timer))
-        lane_timer_start(lane, &downstream->timer, 0);
+    offer_in_turn(offered);
 }

@@ -568,7 +568,7 @@ static void group_metric(struct grouping *grouping, const struct wire_field *met
     enter_metric(grouping, metric, &data);
     uint32_t number = metric_point_attributes((enum metric_kind)data.number);
     reader = wire_reader_of(data.bytes);
-    while (!grouping->edit->has_failed && wire_next_field(&reader, &field))
+    while (record_edit_goes_on(grouping->edit) && wire_next_field(&reader, &field))
         if (field.number == DATA_POINTS)
             group_record(grouping, &field, number, true);
 }
@@ -579,17 +579,17 @@ static void group_all(struct grouping *grouping, enum signal_kind signal)
     struct wire_field resource;
     struct wire_field scope;
     struct wire_field record;
-    while (!grouping->edit->has_failed && wire_next_field(&resources, &resource)) {
+    while (record_edit_goes_on(grouping->edit) && wire_next_field(&resources, &resource)) {
         if (resource.number != RECORDS_RESOURCES)
             continue;
         enter_resource(grouping, resource.bytes);
         struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (!grouping->edit->has_failed && wire_next_field(&scopes, &scope)) {
+        while (record_edit_goes_on(grouping->edit) && wire_next_field(&scopes, &scope)) {
             if (scope.number != RECORDS_CHILDREN)
                 continue;
             enter_scope(grouping, scope.bytes);
             struct wire_reader records = wire_reader_of(scope.bytes);
-            while (!grouping->edit->has_failed && wire_next_field(&records, &record)) {
+            while (record_edit_goes_on(grouping->edit) && wire_next_field(&records, &record)) {
                 if (record.number != RECORDS_CHILDREN)
                     continue;
                 if (signal == METRICS)
@@ -696,6 +696,7 @@ struct batch *attribute_grouper_run(struct attribute_grouper *grouper, struct re
         record_edit_end(edit);
         return batch_ref(batch);
     }
+    edit->may_give_up = edit->lane != NULL;
     grouping.bytes = edit->whole->parts[0].bytes;
     add_node(&grouping, ROOT, 0, 0);
     group_all(&grouping, batch->signal);

@@ -168,6 +168,41 @@ static void jobs_that_took_long_let_the_loop_turn(void **state)
     clock_fake_stop();
 }
 
+static void on_long_task(struct lane_task *task)
+{
+    struct resting *resting = (struct resting *)((char *)task - offsetof(struct resting, task));
+    assert_int_equal(lane_held_ns(resting->lane), 0);
+    note(resting);
+    clock_fake_advance(LANE_JOB_NS - 1 + (resting->letter == 'b'));
+    lane_defer(resting->lane, &resting->job);
+}
+
+/* And so do tasks, whose order stays. */
+static void tasks_that_took_long_let_the_loop_turn(void **state)
+{
+    char order[16] = "";
+    (void)state;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    struct resting rows[] = {{.letter = 'a'}, {.letter = 'b'}, {.letter = 'c'}, {.letter = 'd'}};
+    for (size_t i = 0; i < 4; i++) {
+        rows[i].lane = lane;
+        rows[i].order = order;
+        rows[i].job = (struct lane_job){.fn = on_resting_job, .arg = &rows[i]};
+        rows[i].task = (struct lane_task){.fn = on_long_task};
+        lane_post(lane, &rows[i].task);
+    }
+    settle(lane);
+    assert_string_equal(order, "ababcdcd"); /* as tasks, then as jobs */
+    lane_post(lane, &rows[1].task);
+    lane_post(lane, &rows[2].task);
+    lane_turn(lane);
+    lane_post(lane, &rows[0].task);
+    lane_destroy(lane);
+    assert_string_equal(order + 8, "bbcaca");
+    clock_fake_stop();
+}
+
 static void on_tiring_task(struct lane_task *task)
 {
     struct resting *resting = (struct resting *)((char *)task - offsetof(struct resting, task));
@@ -380,6 +415,7 @@ int main(void)
         cmocka_unit_test(tasks_of_one_sender_run_in_order),
         cmocka_unit_test(a_job_that_did_much_lets_the_loop_turn),
         cmocka_unit_test(jobs_that_took_long_let_the_loop_turn),
+        cmocka_unit_test(tasks_that_took_long_let_the_loop_turn),
         cmocka_unit_test(jobs_go_on_beside_sockets_that_bring_much),
         cmocka_unit_test(a_job_may_go_before_the_others),
         cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),

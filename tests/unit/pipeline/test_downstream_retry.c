@@ -52,39 +52,70 @@ static void on_room(struct component *component)
     assert_non_null(component);
 }
 
+/* A processor in front of that stage, and its lane. */
+struct front {
+    struct budget budget;
+    struct ledger ledger;
+    struct lane *lane;
+    struct stage stage;
+    struct component owner;
+    struct downstream_retry downstream;
+};
+
+static void front_init(struct front *front, uint64_t cost_ns, unsigned refusals)
+{
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    *front = (struct front){.lane = lane_create(0)};
+    budget_init(&front->budget, MIB);
+    front->stage = (struct stage){.base = {.factory = &stage_factory, .lane = front->lane},
+                                  .cost_ns = cost_ns,
+                                  .refusals = refusals};
+    front->owner = (struct component){.lane = front->lane,
+                                      .budget = &front->budget,
+                                      .ledger = &front->ledger,
+                                      .next = &front->stage.base};
+    downstream_init(&front->downstream, &front->owner, on_end, on_room);
+}
+
+static void front_fini(struct front *front)
+{
+    while (lane_turn(front->lane)) {
+    }
+    downstream_end(&front->downstream);
+    lane_destroy(front->lane);
+    budget_fini(&front->budget);
+    clock_fake_stop();
+}
+
+static void offer_one(struct front *front, struct downstream_batch *offered)
+{
+    *offered = (struct downstream_batch){.batch = batch_create(TRACES, 1)};
+    offered->batch->items = 1;
+    downstream_offer(&front->downstream, offered);
+}
+
+/* Lets the next timer fire. */
+static void next_turn(struct front *front)
+{
+    const uint64_t due_ns = timers_next_ns(lane_timers(front->lane));
+    if (due_ns > clock_now_ns())
+        clock_fake_advance(due_ns - clock_now_ns());
+    lane_turn(front->lane);
+}
+
 /* How long it takes until the batch is taken. */
 static uint64_t time_until_taken(uint64_t cost_ns, unsigned refusals)
 {
-    struct budget budget;
-    struct ledger ledger = {.is_closed = 0};
-    clock_fake_start(NS_PER_S, NS_PER_S);
-    budget_init(&budget, MIB);
-    struct lane *lane = lane_create(0);
-    struct stage stage = {.base = {.factory = &stage_factory, .lane = lane},
-                          .cost_ns = cost_ns,
-                          .refusals = refusals};
-    struct component owner = {
-        .lane = lane, .budget = &budget, .ledger = &ledger, .next = &stage.base};
-    struct downstream_retry downstream;
-    downstream_init(&downstream, &owner, on_end, on_room);
-    struct downstream_batch offered = {.batch = batch_create(TRACES, 1)};
-    offered.batch->items = 1;
+    struct front front;
+    struct downstream_batch offered;
+    front_init(&front, cost_ns, refusals);
     const uint64_t begun_ns = clock_now_ns();
-    downstream_offer(&downstream, &offered);
-    while (offered.batch != NULL) {
-        const uint64_t due_ns = timers_next_ns(lane_timers(lane));
-        if (due_ns > clock_now_ns())
-            clock_fake_advance(due_ns - clock_now_ns());
-        lane_turn(lane);
-    }
-    assert_int_equal(stage.offers, refusals + 1);
+    offer_one(&front, &offered);
+    while (offered.batch != NULL)
+        next_turn(&front);
+    assert_int_equal(front.stage.offers, refusals + 1);
     const uint64_t passed_ns = clock_now_ns() - begun_ns;
-    while (lane_turn(lane)) {
-    }
-    downstream_end(&downstream);
-    lane_destroy(lane);
-    budget_fini(&budget);
-    clock_fake_stop();
+    front_fini(&front);
     return passed_ns;
 }
 
@@ -101,10 +132,38 @@ static void attempts_that_cost_much_are_made_less_often(void **state)
                      long_ns + REFUSALS * (DOWNSTREAM_RETRY_MAX_NS + long_ns));
 }
 
+/* Batches that were refused together go on in turns of so much work. */
+static void what_was_refused_together_shares_the_turns(void **state)
+{
+    enum { BATCHES = 10, IN_TURN = 3 };
+    struct front front;
+    struct downstream_batch offered[BATCHES];
+    (void)state;
+    front_init(&front, 0, BATCHES);
+    for (size_t i = 0; i < BATCHES; i++) {
+        front.downstream.refused = NULL; /* as if all had been on their way at once */
+        offer_one(&front, &offered[i]);
+    }
+    for (size_t i = 0; i + 1 < BATCHES; i++)
+        offered[i].next = &offered[i + 1];
+    front.downstream.refused = &offered[0];
+    lane_turn(front.lane);
+    front.stage.cost_ns = DOWNSTREAM_TURN_NS / IN_TURN + 1;
+    for (unsigned offers = BATCHES; offered[BATCHES - 1].batch != NULL;) {
+        next_turn(&front);
+        /* lane_turn fires timers itself, and then the loop does. */
+        assert_in_range(front.stage.offers - offers, 1, 2 * IN_TURN);
+        offers = front.stage.offers;
+    }
+    assert_int_equal(front.stage.offers, 2 * BATCHES);
+    front_fini(&front);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(attempts_that_cost_much_are_made_less_often),
+        cmocka_unit_test(what_was_refused_together_shares_the_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
