@@ -30,8 +30,8 @@ enum {
     DENSE_PROFILE_BYTES_MAX = 64,
 };
 #define DENSE_REST_NS ((uint64_t)1 * NS_PER_MS) /* between the pieces */
-/* Jobs, or tasks, that have held the lane for so long leave the next ones, and what is left of their own work,
- * for the next turn. A pipeline looks at the clock after so many bytes. */
+/* Jobs, or tasks, that have held the lane for so long leave the next ones, and what is left of
+ * their own work, for the next turn. A pipeline looks at the clock after so many bytes. */
 #define LANE_JOB_NS     ((uint64_t)5 * NS_PER_MS)
 #define LANE_LOOK_BYTES (16 * KIB)
 /* An edit that still runs then leaves the request to the lane's helper, which begins it anew. */
