@@ -58,8 +58,10 @@ static bool is_hopeless(const struct downstream_retry *downstream, uint64_t kept
 {
     const uint64_t shut_in_ns =
         downstream->leaving_ns > kept_out_ns ? downstream->leaving_ns : kept_out_ns;
+    /* What the journal has is worth a longer wait. */
     return now_ns - kept_out_ns >= DOWNSTREAM_KEPT_OUT_MAX_NS ||
-           now_ns - shut_in_ns >= DOWNSTREAM_SHUT_IN_MAX_NS;
+           (!downstream->component->is_journaled &&
+            now_ns - shut_in_ns >= DOWNSTREAM_SHUT_IN_MAX_NS);
 }
 
 /* Whether to offer the batch once more. */

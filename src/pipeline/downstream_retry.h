@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
  * now is kept and offered again, oldest first, before any other; one that memory keeps out for
- * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS, is lost, and so are those after it that
- * memory keeps out until one is taken again. Losses are counted in the ledger. Stages without a
- * queue work inside downstream_offer, so it ends its turn of the loop after DOWNSTREAM_TURN_NS.
- * Runs on the lane of its owner. */
+ * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS without a journal, is lost, and so are
+ * those after it that memory keeps out until one is taken again. Losses are counted in the ledger.
+ * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
+ * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
 #pragma once
 
 #include <stdbool.h>

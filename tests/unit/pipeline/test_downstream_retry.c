@@ -42,7 +42,8 @@ static const struct component_factory stage_factory = {.type = "stage", .consume
 
 static void on_end(struct downstream_batch *offered, const struct outcome *outcome)
 {
-    assert_int_equal(outcome->verdict, ACCEPTED);
+    const struct stage *stage = (struct stage *)offered->owner->component->next;
+    assert_int_equal(outcome->verdict, stage->offers > stage->refusals ? ACCEPTED : LOST);
     batch_unref(offered->batch);
     offered->batch = NULL;
 }
@@ -73,7 +74,8 @@ static void front_init(struct front *front, uint64_t cost_ns, unsigned refusals)
     front->owner = (struct component){.lane = front->lane,
                                       .budget = &front->budget,
                                       .ledger = &front->ledger,
-                                      .next = &front->stage.base};
+                                      .next = &front->stage.base,
+                                      .exporters = 1};
     downstream_init(&front->downstream, &front->owner, on_end, on_room);
 }
 
@@ -91,6 +93,8 @@ static void offer_one(struct front *front, struct downstream_batch *offered)
 {
     *offered = (struct downstream_batch){.batch = batch_create(TRACES, 1)};
     offered->batch->items = 1;
+    offered->batch->is_acknowledged = true;
+    ledger_receive(&front->ledger, offered->batch, 1);
     downstream_offer(&front->downstream, offered);
 }
 
@@ -103,18 +107,23 @@ static void next_turn(struct front *front)
     lane_turn(front->lane);
 }
 
-/* How long it takes until the batch is taken. */
+/* How long it takes until the batch is taken, or lost. */
+static uint64_t time_until_ended(struct front *front)
+{
+    struct downstream_batch offered;
+    const uint64_t begun_ns = clock_now_ns();
+    offer_one(front, &offered);
+    while (offered.batch != NULL)
+        next_turn(front);
+    return clock_now_ns() - begun_ns;
+}
+
 static uint64_t time_until_taken(uint64_t cost_ns, unsigned refusals)
 {
     struct front front;
-    struct downstream_batch offered;
     front_init(&front, cost_ns, refusals);
-    const uint64_t begun_ns = clock_now_ns();
-    offer_one(&front, &offered);
-    while (offered.batch != NULL)
-        next_turn(&front);
+    const uint64_t passed_ns = time_until_ended(&front);
     assert_int_equal(front.stage.offers, refusals + 1);
-    const uint64_t passed_ns = clock_now_ns() - begun_ns;
     front_fini(&front);
     return passed_ns;
 }
@@ -130,6 +139,20 @@ static void attempts_that_cost_much_are_made_less_often(void **state)
     const uint64_t long_ns = NS_PER_S;
     assert_int_equal(time_until_taken(long_ns, REFUSALS),
                      long_ns + REFUSALS * (DOWNSTREAM_RETRY_MAX_NS + long_ns));
+}
+
+/* What the journal has may wait longer. */
+static void a_batch_that_nothing_lets_in_is_lost(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct front front;
+        front_init(&front, 0, UINT32_MAX);
+        front.owner.is_journaled = i == 1;
+        assert_int_equal(time_until_ended(&front),
+                         i == 0 ? DOWNSTREAM_SHUT_IN_MAX_NS : DOWNSTREAM_KEPT_OUT_MAX_NS);
+        front_fini(&front);
+    }
 }
 
 /* Batches that were refused together go on in turns of so much work. */
@@ -163,6 +186,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(attempts_that_cost_much_are_made_less_often),
+        cmocka_unit_test(a_batch_that_nothing_lets_in_is_lost),
         cmocka_unit_test(what_was_refused_together_shares_the_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
