@@ -464,7 +464,7 @@ static bool check_valid(const struct traffic_figures *figures)
 
 static int run(struct attack *attack)
 {
-    enum { ROUNDS_PER_LINE = 20 };
+    enum { ROUNDS_PER_LINE = 5 };
     const struct options *options = attack->options;
     unsigned reported = 0;
     attack->first_seed = options->seed;

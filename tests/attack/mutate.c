@@ -438,17 +438,24 @@ static void change_product(struct change *change)
     change->node->repeats += 100u << below(change, 8);
 }
 
+struct shared_search {
+    struct change *change;
+    uint64_t seen;      /* texts */
+    unsigned left;      /* nodes to look at: those that copies share are met often */
+    struct node *found; /* NULL: none */
+};
+
 /* Any text that stands once for all records below: each is as likely as the others. */
-static void find_shared(struct change *change, struct node *node, unsigned depth, uint64_t *seen,
-                        struct node **found)
+static void find_shared(struct shared_search *search, struct node *node, unsigned depth)
 {
-    for (struct node *child = node->children; child != NULL && depth < DEPTH_MAX;
-         child = child->next) {
+    for (struct node *child = node->children;
+         child != NULL && depth < DEPTH_MAX && search->left > 0; child = child->next) {
+        search->left--;
         if (is_record(child))
             continue;
-        if (is_text(child) && below(change, ++*seen) == 0)
-            *found = child;
-        find_shared(change, child, depth + 1, seen, found);
+        if (is_text(child) && below(search->change, ++search->seen) == 0)
+            search->found = child;
+        find_shared(search, child, depth + 1);
     }
 }
 
@@ -456,24 +463,23 @@ static void find_shared(struct change *change, struct node *node, unsigned depth
  * fit. */
 static void change_shared(struct change *change)
 {
-    enum { TRIES = 8 };
-    uint64_t seen = 0;
-    struct node *found = NULL;
+    enum { TRIES = 8, LOOKED_AT_MAX = 100000 };
+    struct shared_search search = {.change = change, .left = LOOKED_AT_MAX};
     struct node *least = NULL;
-    find_shared(change, change->picked->parents[0], 0, &seen, &found);
+    find_shared(&search, change->picked->parents[0], 0);
     for (unsigned i = 0; i < TRIES; i++) {
         choose(change, is_record);
         if (is_record(change->node) &&
             (least == NULL || node_children(change->node) < node_children(least)))
             least = change->node;
     }
-    if (found == NULL || least == NULL)
+    if (search.found == NULL || least == NULL)
         return;
     size_t size = (size_t)65536 << below(change, 3);
     uint8_t *text = pool_alloc(change->pool, size);
     for (size_t i = 0; i < size; i++)
         text[i] = (uint8_t)("abcdefgh/.-_{} 0"[i * i % 97 % 16]);
-    found->bytes = slice_of(text, size);
+    search.found->bytes = slice_of(text, size);
     least->repeats += 1000u << below(change, 4);
 }
 
