@@ -56,6 +56,7 @@ struct count_request {
     struct batch **batches;
     size_t batches_count;
     uint64_t overflown;
+    char *failure; /* the result's error: the helper goes on with the next request meanwhile */
 };
 
 extern const struct component_factory count_connector_factory;
@@ -73,6 +74,7 @@ static void end_request(struct count_request *request, const struct outcome *out
         counter_add(&counters->consumed[request->batch->signal], request->batch->items);
     receipt_resolve(request->outer, outcome);
     batch_unref(request->batch);
+    mem_free(request->failure);
     mem_free(request);
 }
 
@@ -123,6 +125,8 @@ static void on_help(struct helper_work *work)
 {
     struct count_request *request = (struct count_request *)work;
     run(request, &request->owner->helper_tally);
+    if (request->result.verdict == OTTL_REFUSED)
+        request->result.error = request->failure = mem_copy_text(request->result.error);
 }
 
 static void on_helped(struct helper_work *work)

@@ -18,6 +18,7 @@ struct helped_edit {
     struct batch *batch; /* a reference */
     struct receipt *receipt;
     struct edit_result result;
+    char *failure; /* the result's: the helper goes on with the next request meanwhile */
 };
 
 /* The rest of a request from which items were dropped, or to which some were added, in the next
@@ -113,6 +114,8 @@ static void on_help(struct helper_work *work)
     struct helped_edit *helped = (struct helped_edit *)work;
     struct edit_stage *self = helped->self;
     helped->result = self->ops->edit(self, EDIT_ON_HELPER, helped->batch);
+    if (helped->result.verdict == EDIT_FAILED)
+        helped->result.failure = helped->failure = mem_copy_text(helped->result.failure);
 }
 
 static void stop_now(struct edit_stage *self)
@@ -128,6 +131,7 @@ static void on_helped(struct helper_work *work)
     struct edit_stage *self = helped->self;
     pass_on(self, EDIT_ON_HELPER, helped->batch, &helped->result, helped->receipt);
     batch_unref(helped->batch);
+    mem_free(helped->failure);
     mem_free(helped);
     assert(self->helped > 0);
     self->helped--;

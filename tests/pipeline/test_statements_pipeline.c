@@ -4,19 +4,24 @@
 #include "tests/support/harness.h"
 #include "tests/support/record_case.h"
 
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
@@ -444,6 +449,72 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     harness_destroy(h);
 }
 
+static sem_t helper_is_done;
+
+/* Large requests whose statement fails on one text each. */
+static struct batch *failing(char letter)
+{
+    size_t size = HELPED_BYTES_MIN;
+    char *json = mem_alloc(size + TEXT_MAX);
+    char *at = json + sprintf(json, "{\"resourceSpans\":[{\"schemaUrl\":\"");
+    memset(at, 'u', size);
+    sprintf(at + size, "\",\"scopeSpans\":[{\"spans\":[{\"name\":\"%c\"}]}]}]}", letter);
+    struct buffer *encoded = encode(json);
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, encoded, buffer_slice(encoded));
+    batch->items = 1;
+    buffer_unref(encoded);
+    mem_free(json);
+    return batch;
+}
+
+static void note_text(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    assert_non_null(receipt);
+    snprintf(arg, TEXT_MAX, "%s", outcome->message);
+}
+
+static void post_done(struct helper_work *work)
+{
+    (void)work;
+    sem_post(&helper_is_done);
+}
+
+static void ignore_done(struct helper_work *work)
+{
+    (void)work;
+}
+
+/* The helper has gone on to the next one when the lane hears of the first. */
+static void each_request_gets_the_error_of_its_own(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {transform: {error_mode: propagate, trace_statements: "
+                       "['set(span.name, ParseJSON(span.name))']}}\n" PIPELINE("transform"));
+    struct component *transform = harness_processor(h, "transform", TRACES);
+    struct receipt receipts[2];
+    char texts[2][TEXT_MAX] = {"", ""};
+    for (unsigned i = 0; i < 2; i++) {
+        struct batch *batch = failing("st"[i]);
+        receipt_init(&receipts[i], note_text, texts[i]);
+        component_consume(transform, batch, &receipts[i]);
+        batch_unref(batch);
+    }
+    struct helper_work last = {.run = post_done, .done = ignore_done};
+    struct timespec until;
+    sem_init(&helper_is_done, 0, 0);
+    lane_help(h->lanes[0], &last);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 30;
+    assert_int_equal(sem_timedwait(&helper_is_done, &until), 0);
+    harness_turn(h);
+    sem_destroy(&helper_is_done);
+    assert_non_null(strstr(texts[0], "found s"));
+    assert_non_null(strstr(texts[1], "found t"));
+    harness_destroy(h);
+}
+
 /* It has a Resource that is read for each of its spans: the helper does it then, all of it. */
 static void a_request_that_takes_long_is_edited_as_others(void **state)
 {
@@ -614,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_batch_waits_for_what_exporters_hold),
         cmocka_unit_test(a_batch_waits_for_other_stages_within_bounds),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
+        cmocka_unit_test(each_request_gets_the_error_of_its_own),
         cmocka_unit_test(a_request_that_takes_long_is_edited_as_others),
         cmocka_unit_test(wrong_settings_are_reported),
         cmocka_unit_test(gates_decide_what_failures_do),
