@@ -76,8 +76,9 @@ static bool may_try_again(struct downstream_batch *offered, const struct outcome
     if (!outcome_may_change(outcome))
         return false;
     downstream->attempt_ns = now_ns - offered->offered_ns;
-    if (downstream->kept_out_ns == 0)
+    if (downstream->kept_out_ns == 0 || now_ns - downstream->refused_ns > DOWNSTREAM_SPELL_NS)
         downstream->kept_out_ns = now_ns;
+    downstream->refused_ns = now_ns;
     if (offered->kept_out_ns == 0)
         offered->kept_out_ns = now_ns;
     if (budget_is_leaving(downstream->component->budget))

@@ -33,6 +33,7 @@ struct downstream_retry {
     struct downstream_batch *refused; /* oldest first */
     unsigned count;                   /* offered and unresolved, refused ones included */
     uint64_t kept_out_ns;             /* since when want of memory keeps out every batch; 0: none */
+    uint64_t refused_ns;              /* when it last did */
     uint64_t leaving_ns;              /* when exporters last held memory meanwhile */
     uint64_t attempt_ns;              /* how long the last that memory kept out was under way */
     struct timer timer;

@@ -27,6 +27,8 @@ enum {
 /* The same while exporters hold next to nothing (budget_is_leaving): only what other stages keep
  * for a while can come free then. Twice the time for which tail_sampling does by default. */
 #define DOWNSTREAM_SHUT_IN_MAX_NS ((uint64_t)60 * NS_PER_S)
+/* Between refusals that are farther apart there was memory. */
+#define DOWNSTREAM_SPELL_NS (DOWNSTREAM_SHUT_IN_MAX_NS / 2)
 /* A batch that memory keeps out is offered again after so many times as long as the last attempt
  * took, edits on the way included, so that they leave most of a core to others; within these
  * bounds. Others after the first. */

@@ -24,6 +24,8 @@ struct stage {
     uint64_t cost_ns;
     unsigned refusals;
     unsigned offers;
+    struct receipt *held; /* of the one that is taken, if holds */
+    bool holds;
 };
 
 static void refuse_first(struct component *component, struct batch *batch, struct receipt *receipt)
@@ -35,6 +37,10 @@ static void refuse_first(struct component *component, struct batch *batch, struc
     clock_fake_advance(stage->cost_ns);
     if (++stage->offers > stage->refusals)
         outcome = outcome_accepted;
+    if (stage->holds && stage->offers == stage->refusals + 1) {
+        stage->held = receipt;
+        return;
+    }
     receipt_resolve(receipt, &outcome);
 }
 
@@ -155,6 +161,32 @@ static void a_batch_that_nothing_lets_in_is_lost(void **state)
     }
 }
 
+/* One was refused once, and is on its way since: that says nothing of the next. */
+static void a_short_want_of_memory_is_forgotten(void **state)
+{
+    struct front front;
+    struct downstream_batch offered[2];
+    (void)state;
+    front_init(&front, 0, 1);
+    front.stage.holds = true;
+    offer_one(&front, &offered[0]);
+    next_turn(&front);
+    while (downstream_is_blocked(&front.downstream))
+        next_turn(&front);
+    assert_non_null(front.stage.held);
+    clock_fake_advance(DOWNSTREAM_SHUT_IN_MAX_NS + 1);
+    front.stage.refusals = 3;
+    offer_one(&front, &offered[1]);
+    assert_int_equal(front.stage.offers, 3);
+    assert_true(downstream_is_refusing(&front.downstream));
+    front.stage.holds = false;
+    while (offered[1].batch != NULL)
+        next_turn(&front);
+    receipt_resolve(front.stage.held, &outcome_accepted);
+    assert_null(offered[0].batch);
+    front_fini(&front);
+}
+
 /* Batches that were refused together go on in turns of so much work. */
 static void what_was_refused_together_shares_the_turns(void **state)
 {
@@ -187,6 +219,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(attempts_that_cost_much_are_made_less_often),
         cmocka_unit_test(a_batch_that_nothing_lets_in_is_lost),
+        cmocka_unit_test(a_short_want_of_memory_is_forgotten),
         cmocka_unit_test(what_was_refused_together_shares_the_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
