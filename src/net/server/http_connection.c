@@ -407,6 +407,18 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
         http_connection_room(connection, ret_room);
 }
 
+/* Gives the protocol the bytes by which it was chosen and those after them at once: after the first
+ * it may take no more until its response is written. */
+static void receive_first(struct http_connection *connection, const uint8_t *data, size_t size)
+{
+    const size_t seen = connection->preface_size;
+    uint8_t *whole = mem_alloc(seen + size);
+    memcpy(whole, preface_text, seen);
+    memcpy(whole + seen, data, size);
+    connection->protocol->receive(connection->state, whole, seen + size);
+    mem_free(whole);
+}
+
 void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(!connection->is_closing);
@@ -421,9 +433,8 @@ void http_connection_take(struct http_connection *connection, const uint8_t *dat
             connection->preface_size = (uint8_t)(seen + fresh);
         } else if (choose(connection, is_http2 ? &http2_protocol : &http1_protocol)) {
             if (seen > 0)
-                connection->protocol->receive(connection->state, (const uint8_t *)preface_text,
-                                              seen);
-            if (!connection->is_closing)
+                receive_first(connection, data, size);
+            else
                 connection->protocol->receive(connection->state, data, size);
         }
     } else {
