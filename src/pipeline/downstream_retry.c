@@ -32,11 +32,11 @@ bool downstream_is_refusing(const struct downstream_retry *downstream)
 /* Until batches are offered again that were refused after so long. */
 static uint64_t retry_delay_ns(uint64_t attempt_ns)
 {
-    if (attempt_ns < DOWNSTREAM_RETRY_MIN_NS / DOWNSTREAM_RETRY_PART)
+    if (attempt_ns < DOWNSTREAM_RETRY_MIN_NS / DOWNSTREAM_RETRY_FACTOR)
         return DOWNSTREAM_RETRY_MIN_NS;
-    if (attempt_ns > DOWNSTREAM_RETRY_MAX_NS / DOWNSTREAM_RETRY_PART)
+    if (attempt_ns > DOWNSTREAM_RETRY_MAX_NS / DOWNSTREAM_RETRY_FACTOR)
         return DOWNSTREAM_RETRY_MAX_NS;
-    return attempt_ns * DOWNSTREAM_RETRY_PART;
+    return attempt_ns * DOWNSTREAM_RETRY_FACTOR;
 }
 
 static void keep(struct downstream_batch *offered)
@@ -52,7 +52,7 @@ static void keep(struct downstream_batch *offered)
                          retry_delay_ns(downstream->attempt_ns));
 }
 
-/* Memory keeps a batch out since kept_out_ns: whether it may still come free. */
+/* Whether memory has kept a batch out for too long, since kept_out_ns. */
 static bool is_hopeless(const struct downstream_retry *downstream, uint64_t kept_out_ns,
                         uint64_t now_ns)
 {

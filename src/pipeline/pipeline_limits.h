@@ -30,9 +30,9 @@ enum {
 /* Between refusals that are farther apart there was memory. */
 #define DOWNSTREAM_SPELL_NS (DOWNSTREAM_SHUT_IN_MAX_NS / 2)
 /* A batch that memory keeps out is offered again after so many times as long as the last attempt
- * took, edits on the way included, so that they leave most of a core to others; within these
- * bounds. Others after the first. */
-enum { DOWNSTREAM_RETRY_PART = 4 };
+ * took, edits on the way included, which leaves most of a core to others; within these bounds. One
+ * that was refused for another reason is offered again after the lower one. */
+enum { DOWNSTREAM_RETRY_FACTOR = 4 };
 #define DOWNSTREAM_RETRY_MIN_NS ((uint64_t)10 * NS_PER_MS)
 #define DOWNSTREAM_RETRY_MAX_NS ((uint64_t)1 * NS_PER_S)
 /* Work of one turn of the loop after which a queue begins no more exports. */

@@ -21,8 +21,8 @@
 
 /* A page of lane 0 is asked for all the time. What the lane may compute in between: so much, and so
  * much for each byte that was sent meanwhile or for which a prompt client waits; sanitizers make
- * everything slower by ten and more. Sound builds stay below 0.1 s: helpers do what takes long. */
-#define STALL_NS          ((uint64_t)400 * NS_PER_MS)
+ * everything slower by ten and more. Sound builds stay below 0.2 s: helpers do what takes long. */
+#define STALL_NS          ((uint64_t)300 * NS_PER_MS)
 #define STALL_NS_PER_BYTE ((uint64_t)20)
 /* For a session, from its last byte on. A bad back-end may slow a pipeline for longer than that:
  * then the back-end turns good, and after as long again no response can be missing but a lost one.

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "src/base/buffer.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/receipt.h"
@@ -322,6 +323,32 @@ static void a_request_that_takes_long_is_counted_as_others(void **state)
     harness_destroy(h);
 }
 
+/* The helper has gone on to the next one when the lane hears of the first. */
+static void each_request_gets_the_error_of_its_own(void **state)
+{
+    enum { WIDE = HELPED_BYTES_MIN, TEXT_MAX = 512 };
+    (void)state;
+    struct harness *h = harness_create(CONFIG("", "metrics"));
+    struct slice bytes[2];
+    char texts[2][HARNESS_TEXT_MAX];
+    char *json = mem_alloc(WIDE + TEXT_MAX);
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(json, WIDE + TEXT_MAX,
+                 "{\"resourceMetrics\":[{\"schemaUrl\":\"%0*d\",\"scopeMetrics\":[{\"metrics\":["
+                 "{\"name\":\"m%u\"},"
+                 "{\"name\":\"o\",\"gauge\":{\"dataPoints\":[{\"asInt\":\"1\"}]}}]}]}]}",
+                 WIDE, 0, i);
+        bytes[i] = encoded_of(METRICS, json);
+    }
+    harness_refuse_two(h, harness_connector(h, "count", METRICS, METRICS), bytes, texts);
+    assert_string_equal(texts[0], "metric \"m0\": invalid metric type: Empty");
+    assert_string_equal(texts[1], "metric \"m1\": invalid metric type: Empty");
+    for (unsigned i = 0; i < 2; i++)
+        mem_free((void *)(uintptr_t)bytes[i].data);
+    mem_free(json);
+    harness_destroy(h);
+}
+
 /* Attributes of the counts do not take more than 16 times the bytes of the request and 1 MiB. */
 static void what_is_copied_is_bounded(void **state)
 {
@@ -398,6 +425,7 @@ int main(void)
         cmocka_unit_test(profiles_are_counted),
         cmocka_unit_test(a_request_has_the_outcome_of_its_counts),
         cmocka_unit_test(a_request_that_takes_long_is_counted_as_others),
+        cmocka_unit_test(each_request_gets_the_error_of_its_own),
         cmocka_unit_test(what_is_copied_is_bounded),
         cmocka_unit_test(wrong_configurations_are_refused),
     };

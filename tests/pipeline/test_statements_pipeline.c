@@ -4,24 +4,19 @@
 #include "tests/support/harness.h"
 #include "tests/support/record_case.h"
 
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
-#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
-#include "src/core/component.h"
-#include "src/core/receipt.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
@@ -449,42 +444,6 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     harness_destroy(h);
 }
 
-static sem_t helper_is_done;
-
-/* Large requests whose statement fails on one text each. */
-static struct batch *failing(char letter)
-{
-    size_t size = HELPED_BYTES_MIN;
-    char *json = mem_alloc(size + TEXT_MAX);
-    char *at = json + sprintf(json, "{\"resourceSpans\":[{\"schemaUrl\":\"");
-    memset(at, 'u', size);
-    sprintf(at + size, "\",\"scopeSpans\":[{\"spans\":[{\"name\":\"%c\"}]}]}]}", letter);
-    struct buffer *encoded = encode(json);
-    struct batch *batch = batch_create(TRACES, 1);
-    batch_append(batch, encoded, buffer_slice(encoded));
-    batch->items = 1;
-    buffer_unref(encoded);
-    mem_free(json);
-    return batch;
-}
-
-static void note_text(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    assert_non_null(receipt);
-    snprintf(arg, TEXT_MAX, "%s", outcome->message);
-}
-
-static void post_done(struct helper_work *work)
-{
-    (void)work;
-    sem_post(&helper_is_done);
-}
-
-static void ignore_done(struct helper_work *work)
-{
-    (void)work;
-}
-
 /* The helper has gone on to the next one when the lane hears of the first. */
 static void each_request_gets_the_error_of_its_own(void **state)
 {
@@ -492,26 +451,24 @@ static void each_request_gets_the_error_of_its_own(void **state)
     struct harness *h =
         harness_create("processors: {transform: {error_mode: propagate, trace_statements: "
                        "['set(span.name, ParseJSON(span.name))']}}\n" PIPELINE("transform"));
-    struct component *transform = harness_processor(h, "transform", TRACES);
-    struct receipt receipts[2];
-    char texts[2][TEXT_MAX] = {"", ""};
+    struct buffer *encoded[2];
+    struct slice bytes[2];
+    char texts[2][HARNESS_TEXT_MAX];
+    char *json = mem_alloc(HELPED_BYTES_MIN + TEXT_MAX);
     for (unsigned i = 0; i < 2; i++) {
-        struct batch *batch = failing("st"[i]);
-        receipt_init(&receipts[i], note_text, texts[i]);
-        component_consume(transform, batch, &receipts[i]);
-        batch_unref(batch);
+        sprintf(json,
+                "{\"resourceSpans\":[{\"schemaUrl\":\"%0*d\",\"scopeSpans\":[{\"spans\":[{"
+                "\"name\":\"%c\"}]}]}]}",
+                HELPED_BYTES_MIN, 0, "st"[i]);
+        encoded[i] = encode(json);
+        bytes[i] = buffer_slice(encoded[i]);
     }
-    struct helper_work last = {.run = post_done, .done = ignore_done};
-    struct timespec until;
-    sem_init(&helper_is_done, 0, 0);
-    lane_help(h->lanes[0], &last);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    assert_int_equal(sem_timedwait(&helper_is_done, &until), 0);
-    harness_turn(h);
-    sem_destroy(&helper_is_done);
+    harness_refuse_two(h, harness_processor(h, "transform", TRACES), bytes, texts);
     assert_non_null(strstr(texts[0], "found s"));
     assert_non_null(strstr(texts[1], "found t"));
+    for (unsigned i = 0; i < 2; i++)
+        buffer_unref(encoded[i]);
+    mem_free(json);
     harness_destroy(h);
 }
 

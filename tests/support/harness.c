@@ -11,6 +11,8 @@
 #include "src/config/feature_gates.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "src/service/telemetry.h"
@@ -18,11 +20,13 @@
 
 #include <assert.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -296,6 +300,52 @@ void harness_await_long(struct harness *harness, bool (*is_done)(void *arg), voi
         else
             harness_advance(harness, step_ns);
     }
+}
+
+static void note_refusal(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    assert_non_null(receipt);
+    assert_int_equal(outcome->verdict, REFUSED);
+    snprintf(arg, HARNESS_TEXT_MAX, "%s", outcome->message);
+}
+
+/* Work behind that of others. */
+struct barrier {
+    struct helper_work work; /* first */
+    sem_t reached;
+};
+
+static void reach(struct helper_work *work)
+{
+    sem_post(&((struct barrier *)work)->reached);
+}
+
+static void pass(struct helper_work *work)
+{
+    sem_destroy(&((struct barrier *)work)->reached);
+}
+
+void harness_refuse_two(struct harness *harness, struct component *stage,
+                        const struct slice bytes[static 2], char texts[2][HARNESS_TEXT_MAX])
+{
+    enum { WAIT_S = 30 };
+    struct receipt receipts[2];
+    struct barrier barrier = {.work = {.run = reach, .done = pass}};
+    struct timespec until;
+    for (size_t i = 0; i < 2; i++) {
+        struct batch *batch = plain_request(NULL, stage->signal, bytes[i], 1);
+        texts[i][0] = '\0';
+        receipt_init(&receipts[i], note_refusal, texts[i]);
+        component_consume(stage, batch, &receipts[i]);
+        batch_unref(batch);
+        assert_string_equal(texts[i], "");
+    }
+    sem_init(&barrier.reached, 0, 0);
+    lane_help(stage->lane, &barrier.work);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    assert_int_equal(sem_timedwait(&barrier.reached, &until), 0);
+    harness_turn(harness);
 }
 
 struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane)

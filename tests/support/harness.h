@@ -20,7 +20,12 @@ struct journal;
 struct lane;
 struct service;
 
-enum { HARNESS_LANES_MAX = 4, HARNESS_REQUESTS_MAX = 4096, HARNESS_TURNS_MAX = 100000 };
+enum {
+    HARNESS_LANES_MAX = 4,
+    HARNESS_REQUESTS_MAX = 4096,
+    HARNESS_TURNS_MAX = 100000,
+    HARNESS_TEXT_MAX = 256,
+};
 #define MS ((uint64_t)NS_PER_MS)
 #define S  ((uint64_t)NS_PER_S)
 
@@ -95,6 +100,10 @@ struct test_request *harness_send_now(struct harness *harness, uint64_t items);
 void harness_turn(struct harness *harness);
 /* Lets time go by, stopping at each timer on the way. */
 void harness_advance(struct harness *harness, uint64_t by_ns);
+/* Two requests that a stage on lane 0 leaves to the helper and refuses: what the lane hears of
+ * each, once the helper has done both. */
+void harness_refuse_two(struct harness *harness, struct component *stage,
+                        const struct slice bytes[static 2], char texts[2][HARNESS_TEXT_MAX]);
 /* With threads of journals at work: turns, and lets time go by, until is_done(arg). Fails the test
  * when that takes more than half a minute of real time. */
 void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg,

@@ -18,7 +18,9 @@
 #include "tests/support/loopback.h"
 
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -344,6 +346,76 @@ static void input_waits_for_what_came_before_it(void **state)
         close_client(clients[i]);
     free(requests);
     free(query);
+}
+
+static void send_records(struct loopback *wire, BIO *records)
+{
+    char *data;
+    long size = BIO_get_mem_data(records, &data);
+    if (size > 0)
+        loopback_send_bytes(wire, data, (size_t)size);
+    (void)BIO_reset(records);
+    lane_turn(wire->lane);
+}
+
+/* The server's socket of that connection. */
+static int peer_of(const struct loopback *wire)
+{
+    enum { FDS_MAX = 1024 };
+    struct sockaddr_in own;
+    socklen_t size = sizeof(own);
+    assert_int_equal(getsockname(wire->fd, (struct sockaddr *)&own, &size), 0);
+    for (int fd = 0; fd < FDS_MAX; fd++) {
+        struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
+        size = sizeof(peer);
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
+            peer.sin_port == own.sin_port)
+            return fd;
+    }
+    fail_msg("the server has not taken the connection");
+    return -1;
+}
+
+/* A client that makes the server say so much, without reading it, that writes wait before any
+ * protocol was chosen. The refusal of its first line waits, too, and the rest of its bytes. */
+static void a_protocol_is_chosen_while_writes_wait(void **state)
+{
+    enum { UPDATES = 200, ROUNDS_MAX = 5000, ROOM_BYTES = 2048 };
+    struct http_fixture *fixture = *state;
+    struct loopback *wire = http_fixture_connect(fixture);
+    const int room = ROOM_BYTES;
+    unsigned rounds = 0;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(context);
+    BIO *records = BIO_new(BIO_s_mem());
+    assert_int_equal(setsockopt(wire->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)), 0);
+    SSL_set_bio(ssl, BIO_new_socket(wire->fd, BIO_NOCLOSE), records);
+    SSL_set_connect_state(ssl);
+    for (; SSL_do_handshake(ssl) != 1; rounds++) {
+        assert_true(rounds < ROUNDS_MAX);
+        send_records(wire, records);
+    }
+    assert_int_equal(SSL_write(ssl, "PRI * HTTP/2.0\r\n\r\nS", 19), 19);
+    send_records(wire, records);
+    lane_turn(fixture->lane);
+    assert_int_equal(setsockopt(peer_of(wire), SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+    const uint64_t used = budget_used(&fixture->budget);
+    while (budget_used(&fixture->budget) <= used) { /* what waits is charged */
+        assert_true(rounds++ < ROUNDS_MAX);
+        for (unsigned i = 0; i < UPDATES; i++) {
+            SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED);
+            assert_int_equal(SSL_do_handshake(ssl), 1);
+        }
+        send_records(wire, records);
+    }
+    assert_int_equal(SSL_write(ssl, "X", 1), 1);
+    send_records(wire, records);
+    loopback_settle(wire);
+    assert_int_equal(fixture->requests, 0);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    loopback_reset(wire);
+    http_fixture_expect_connections(fixture, 0);
 }
 
 static void a_request_that_came_before_a_stop_gets_its_response(void **state)
@@ -756,6 +828,7 @@ int main(void)
         WITH_SERVER(a_large_response_waits_for_its_reader),
         WITH_SERVER(bytes_behind_a_request_wait_for_its_response),
         WITH_SERVER(input_waits_for_what_came_before_it),
+        WITH_SERVER(a_protocol_is_chosen_while_writes_wait),
         WITH_SERVER(a_request_that_came_before_a_stop_gets_its_response),
         WITH_SERVER(the_servers_end_is_a_clean_one),
         WITH_SERVER(a_client_may_end_first_and_read_its_response),
@@ -778,5 +851,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(probes_need_no_budget, start_for_probes, finish),
         WITH_SERVER(a_stop_ends_handshakes),
     };
+    signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, make, clean);
 }

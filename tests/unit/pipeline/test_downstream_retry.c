@@ -141,7 +141,7 @@ static void attempts_that_cost_much_are_made_less_often(void **state)
     assert_int_equal(time_until_taken(0, REFUSALS), REFUSALS * DOWNSTREAM_RETRY_MIN_NS);
     const uint64_t cost_ns = 50 * (uint64_t)NS_PER_MS;
     assert_int_equal(time_until_taken(cost_ns, REFUSALS),
-                     cost_ns + REFUSALS * (DOWNSTREAM_RETRY_PART + 1) * cost_ns);
+                     cost_ns + REFUSALS * (DOWNSTREAM_RETRY_FACTOR + 1) * cost_ns);
     const uint64_t long_ns = NS_PER_S;
     assert_int_equal(time_until_taken(long_ns, REFUSALS),
                      long_ns + REFUSALS * (DOWNSTREAM_RETRY_MAX_NS + long_ns));
