@@ -15,6 +15,7 @@
 #include <zstd_errors.h>
 
 enum {
+    MAGIC_BYTES = 4,
     FRAME_HEADER_BYTES_MIN = 6,
     BLOCK_BYTES_MAX = ZSTD_BLOCKSIZE_MAX,
     WINDOW_LOG_MIN = 10, /* RFC 8878, 3.1.1.1.2 */
@@ -95,10 +96,24 @@ static enum codec_result failed(struct codec_job *job, size_t code)
     return codec_job_malformed(job, "invalid input: corrupt zstd frame");
 }
 
+/* RFC 8878, 3.1.1 and 3.1.2. libzstd may know the formats before it too, whose windows nobody here
+ * bounds or charges. A magic number that is cut off is left to it. */
+static bool is_known_format(struct slice frame)
+{
+    if (frame.size < MAGIC_BYTES)
+        return true;
+    uint32_t magic = (uint32_t)frame.data[0] | (uint32_t)frame.data[1] << 8 |
+                     (uint32_t)frame.data[2] << 16 | (uint32_t)frame.data[3] << 24;
+    return magic == ZSTD_MAGICNUMBER ||
+           (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
 static enum codec_result inflate_frame(struct codec_zstd *zstd, struct codec_job *job,
                                        ZSTD_inBuffer *in)
 {
     struct slice frame = slice_of(job->input.data + in->pos, in->size - in->pos);
+    if (!is_known_format(frame))
+        return codec_job_malformed(job, "invalid input: magic number mismatch");
     unsigned long long content = library.ZSTD_getFrameContentSize(frame.data, frame.size);
     if (content != ZSTD_CONTENTSIZE_ERROR && frame.size >= FRAME_HEADER_BYTES_MIN) {
         if (content == ZSTD_CONTENTSIZE_UNKNOWN) {

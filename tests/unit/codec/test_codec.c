@@ -212,6 +212,8 @@ static void broken_streams_get_the_error_messages_of_go(void **state)
         {CODEC_ZLIB, "789c030000000002", "zlib: invalid checksum"},
         {CODEC_ZLIB, "78bb00000001030000000001", "zlib: invalid dictionary"},
         {CODEC_ZSTD, "00112233445566778899", "invalid input: magic number mismatch"},
+        /* "hello" in the format of zstd 0.7 */
+        {CODEC_ZSTD, "27b52ffd200540000568656c6c6fc00000", "invalid input: magic number mismatch"},
         {CODEC_ZSTD, "28b52ffd", "unexpected EOF"},
         {CODEC_ZSTD, "28b52ffd0088010000", "window size exceeded"}, /* 2^27 */
         {CODEC_ZSTD, "28b52ffd2102010000", "unknown dictionary"},
