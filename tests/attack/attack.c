@@ -180,8 +180,8 @@ static void bury(struct attack *attack, char verdict[static VERDICT_BYTES_MAX])
 
 static unsigned hostile_of(const struct attack *attack, uint64_t seed)
 {
-    static const unsigned shares[] = {0, 0, 2, 8};
-    return attack->options->is_valid ? 0 : shares[seed % 4];
+    static const unsigned shares[] = {0, 0, 2, 8, 0, 0, 2, SINK_IS_AWAY};
+    return attack->options->is_valid ? 0 : shares[seed % (sizeof(shares) / sizeof(shares[0]))];
 }
 
 /* Sends these sessions of a seed one after the other. True: the daemon survived. */

@@ -280,12 +280,14 @@ static void put_window(struct http2_writer *writer, uint32_t bytes)
     bytes_fini(&payload);
 }
 
-/* A field that goes into the table of the connection the first time, and is an index after that. */
+/* A field that goes into the table of the connection the first time, and is an index after that.
+ * Without a body: trailers. */
 static void put_large_headers(struct http2_writer *writer, const struct body *body, bool is_first,
-                              size_t size, unsigned indices)
+                              size_t size, uint64_t indices)
 {
     struct bytes_out block = {.size = 0};
-    put_block(writer, body, &block);
+    if (body != NULL)
+        put_block(writer, body, &block);
     if (is_first) {
         put_number(&block, 0x40, 1);
         put_hpack_number(&block, 7, 0, strlen("x-large"));
@@ -298,13 +300,20 @@ static void put_large_headers(struct http2_writer *writer, const struct body *bo
         put_number(&block, 0xbe, 1);
     if (block.size > FRAME_BYTES_MAX)
         block.size = FRAME_BYTES_MAX;
-    put_frame(writer, HEADERS, END_HEADERS, writer->stream, slice_of(block.data, block.size));
+    put_frame(writer, HEADERS, END_HEADERS | (body == NULL ? END_STREAM : 0), writer->stream,
+              slice_of(block.data, block.size));
     bytes_fini(&block);
 }
 
 void http2_crowd(struct http2_writer *writer, const struct body *body)
 {
-    enum { RESETS_MAX = 3000, OPEN_MAX = 150, PINGS_MAX = 20000, LARGE_MAX = 3900 };
+    enum {
+        RESETS_MAX = 3000,
+        OPEN_MAX = 150,
+        PINGS_MAX = 20000,
+        LARGE_MAX = 3900,
+        INDICES_MAX = 16000
+    };
     uint64_t kind = below(writer, 4);
     bool spoils = writer->spoils;
     writer->spoils = false; /* what follows must come to its end */
@@ -316,13 +325,16 @@ void http2_crowd(struct http2_writer *writer, const struct body *body)
             put_frame(writer, PING, 0, 0, slice_of_text("01234567"));
     } else {
         bool resets = kind == 2;
-        unsigned indices = (unsigned)below(writer, 12);
+        bool has_trailers = below(writer, 4) == 0;
+        uint64_t indices = below(writer, below(writer, 4) == 0 ? INDICES_MAX : 12);
         size_t large = below(writer, LARGE_MAX);
-        uint64_t count = 1 + below(writer, resets ? RESETS_MAX : OPEN_MAX);
+        uint64_t count = 1 + below(writer, resets && indices < 12 ? RESETS_MAX : OPEN_MAX);
         for (uint64_t i = 0; i < count; i++, writer->stream += 2) {
             put_large_headers(writer, body, i == 0, large, indices);
             size_t size = body->content.size < 64 ? body->content.size : 1 + below(writer, 64);
             put_frame(writer, DATA, 0, writer->stream, slice_of(body->content.data, size));
+            if (has_trailers)
+                put_large_headers(writer, NULL, false, 0, indices);
             if (resets)
                 put_frame(writer, RST_STREAM, 0, writer->stream,
                           slice_of((const uint8_t[]){0, 0, 0, 8}, 4));

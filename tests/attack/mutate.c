@@ -483,6 +483,44 @@ static void change_shared(struct change *change)
     least->repeats += 1000u << below(change, 4);
 }
 
+static bool is_list(const struct node *node)
+{
+    return is_packed(node) && node->children != NULL;
+}
+
+static struct node *parent_of(const struct picked *picked, const struct node *node)
+{
+    for (size_t i = 0; i < picked->count; i++)
+        if (picked->nodes[i] == node)
+            return picked->parents[i];
+    return NULL;
+}
+
+/* A record whose list is long, then the same record without it, as often as fits: whoever keeps the
+ * state of a series does with the long one what the short ones cost. */
+static void change_state(struct change *change)
+{
+    choose_field(change, is_list);
+    struct node *record = change->parent;
+    struct node *holder = parent_of(change->picked, record);
+    if (!is_list(change->node) || holder == NULL)
+        return;
+    struct node *large = copy(change, record);
+    struct node *list = copy(change, change->node);
+    large->children = NULL;
+    for (struct node *child = record->children; child != NULL; child = child->next)
+        if (child != change->node)
+            node_adopt(large, copy(change, child));
+    list->children = copy(change, list->children);
+    list->children->next = NULL;
+    list->children->repeats = 1000u << below(change, 9);
+    node_adopt(large, list);
+    node_adopt(holder, large);
+    if (below(change, 2) == 0)
+        change->node->children = NULL;
+    record->repeats += 100u << below(change, 6);
+}
+
 static void change_unknown(struct change *change)
 {
     static const uint32_t numbers[] = {0, 13, 15, 16, 17, 90, 1000, 19000, (1u << 29) - 1};
@@ -511,7 +549,7 @@ static void (*const kinds[])(struct change *) = {
     change_length,  change_repeat,          change_repeat,  change_count,  change_count,
     change_remove,  change_empty,           change_graft,   change_order,  change_nesting,
     change_text,    change_references,      change_product, change_shared, change_shared,
-    change_unknown, change_number_of_field,
+    change_unknown, change_number_of_field, change_state,
 };
 
 void mutate(struct world *world, struct pool *pool, struct node *root, unsigned changes)

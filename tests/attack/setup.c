@@ -130,7 +130,9 @@ static void put_retry(struct drawing *drawing)
 {
     PUT_ONE_OF(drawing, "    retry_on_failure: {enabled: false}\n",
                "    retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, "
-               "max_elapsed_time: 300ms}\n");
+               "max_elapsed_time: 300ms}\n",
+               "    retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, "
+               "max_elapsed_time: 0s}\n");
 }
 
 /* Headers of the back-end's requests, from those of the client's. */

@@ -337,7 +337,7 @@ static void accept_one(struct sink *sink)
     int fd = accept4(sink->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return;
-    for (size_t i = 0; i < SINK_CONNECTIONS_MAX; i++)
+    for (size_t i = 0; i < SINK_CONNECTIONS_MAX && sink->hostile != SINK_IS_AWAY; i++)
         if (sink->connections[i].fd < 0) {
             sink->connections[i].fd = fd;
             return;

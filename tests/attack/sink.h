@@ -16,7 +16,9 @@ enum { SINK_CONNECTIONS_MAX = 128, SINK_FDS_MAX = SINK_CONNECTIONS_MAX + 1 };
 struct sink *sink_create(void);
 void sink_destroy(struct sink *sink);
 uint16_t sink_port(const struct sink *sink);
-/* From here on its moods follow from seed. Of 16 responses so many are hostile. */
+enum { SINK_IS_AWAY = 17 };
+/* From here on its moods follow from seed. Of 16 responses so many are hostile; with SINK_IS_AWAY
+ * it closes each connection as it comes. */
 void sink_begin(struct sink *sink, uint64_t seed, unsigned hostile);
 /* Fills polls with what it waits for; returns how many, SINK_FDS_MAX at most. */
 size_t sink_polls(const struct sink *sink, struct pollfd *polls);
