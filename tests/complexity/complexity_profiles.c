@@ -456,6 +456,19 @@ static struct slice wide_profile(size_t n)
     return request_end(&request);
 }
 
+/* n samples between the attributes of a Profile, one field for each. */
+static struct slice unpacked_profile(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    put_number(out, 11, 1);
+    for (size_t i = 0; i < n; i++)
+        put_sample(out, plain);
+    put_number(out, 11, 1);
+    enclose(out, 0);
+    return request_end(&request);
+}
+
 static struct slice unknown_in_samples(size_t n)
 {
     struct request request = request_begin();
@@ -655,6 +668,7 @@ static const struct work_shape shapes[] = {
     {"a location of many lines", many_lines},
     {"a wide sample", wide_sample},
     {"a wide profile", wide_profile},
+    {"samples between unpacked attributes", unpacked_profile},
     {"unknown fields in samples", unknown_in_samples},
     {"deep attributes", deep_attributes},
     {"one long string, named by all", long_string},

@@ -644,8 +644,11 @@ enum profile_checked profile_check(struct slice request, struct arena *arena,
                     findings->broken_samples += profile_items(&profile);
                     findings->needs_rewriting = true;
                 }
-                findings->needs_rewriting |=
-                    !profile.sample_type.is_set || !profile.period_type.is_set;
+                /* Attributes in several fields are looked for among all samples, each time that
+                 * the profile is cut: they become one list. */
+                findings->needs_rewriting |= !profile.sample_type.is_set ||
+                                             !profile.period_type.is_set ||
+                                             profile.attributes.numbers.parent.data != NULL;
                 findings->profiles++;
                 findings->samples += profile_items(&profile);
             }

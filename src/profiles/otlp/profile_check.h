@@ -28,8 +28,9 @@ struct profile_findings {
     uint64_t samples;        /* and opaque profiles */
     uint64_t broken_samples; /* of broken profiles */
     uint8_t *broken;         /* one bit per Profile message; in the arena */
-    /* It has broken profiles or entries, or what back-ends do not accept: references instead of
-     * strings, tables without zero element, profiles without types. */
+    /* It has broken profiles or entries, what back-ends do not accept (references instead of
+     * strings, tables without zero element, profiles without types), or what is costly to read:
+     * entries with many fields, attributes of a Profile in more than one. */
     bool needs_rewriting;
     struct profile_measure measure; /* for rewriting it */
     char reason[256];               /* what is wrong with the first broken profile */

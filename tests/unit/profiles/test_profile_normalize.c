@@ -476,6 +476,30 @@ static void what_needs_nothing_stays_as_it_is(void **state)
     buffer_unref(request);
 }
 
+/* However a Profile's attributes are encoded, they are found without passing its samples again. */
+static void attributes_of_a_profile_become_one_list(void **state)
+{
+    static const char *const requests[] = {
+        REQUEST("2:{1:{1=1} 2:{4~5} 5:{} 11=1 11=0 11=1}") FINE_TABLES,
+        REQUEST("2:{11=1 1:{1=1} 2:{4~5} 5:{} 11~1}") FINE_TABLES,
+        REQUEST("2:{1:{1=1} 2:{4~5} 5:{} 11~1 11~1}") FINE_TABLES,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        struct profile_normalized normalized;
+        assert_int_equal(pass(requests[i], &normalized), PROFILES_TAKEN);
+        struct profile_iterator at = profile_iterator_of(normalized.request);
+        size_t attributes = 0;
+        while (profile_iterator_next(&at)) {
+            assert_null(at.profile.attributes.numbers.parent.data);
+            attributes += profile_numbers_count(&at.profile.attributes.numbers);
+        }
+        assert_int_equal(attributes, 2);
+        assert_int_equal(normalized.rejected_profiles, 0);
+        buffer_unref(normalized.owner);
+    }
+}
+
 static void random_requests_say_the_same_once_normalized(void **state)
 {
     (void)state;
@@ -535,6 +559,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_refused_by_version),
         cmocka_unit_test(references_that_lead_nowhere_cost_their_attribute),
         cmocka_unit_test(what_needs_nothing_stays_as_it_is),
+        cmocka_unit_test(attributes_of_a_profile_become_one_list),
         cmocka_unit_test(random_requests_say_the_same_once_normalized),
         cmocka_unit_test(without_memory_the_result_is_later),
     };
