@@ -20,6 +20,7 @@
 #include "src/core/receipt.h"
 #include "src/pipeline/downstream_retry.h"
 #include "src/pipeline/partition.h"
+#include "src/pipeline/pipeline_limits.h"
 
 struct batch_processor_config {
     uint64_t timeout_ns;
@@ -332,6 +333,8 @@ static bool batch_processor_start(struct component *component, struct error *err
     struct batch_processor_counters *counters = component->counters;
     (void)error;
     self->bytes_max = budget_limit(component->budget) / BATCH_BUDGET_PART;
+    if (component->signal == PROFILES && self->bytes_max > PROFILES_PENDING_BYTES_MAX)
+        self->bytes_max = PROFILES_PENDING_BYTES_MAX;
     self->items_max = budget_limit(component->budget) / BATCH_ITEM_BUDGET_BYTES;
     if (self->items_max < self->config->send_batch_size)
         self->items_max = self->config->send_batch_size;

@@ -578,7 +578,9 @@ static bool is_due(const struct exporter_queue *queue, const struct partition *p
         return false;
     uint64_t size =
         queue_batch_sizer(config) == QUEUE_BYTES ? batcher_bytes(batcher) : batcher_items(batcher);
-    return queue->is_stopping || partition->mark_ns == TIMED_OUT || size >= config->batch.min_size;
+    return queue->is_stopping || partition->mark_ns == TIMED_OUT ||
+           size >= config->batch.min_size ||
+           (batcher->signal == PROFILES && batcher_bytes(batcher) >= PROFILES_PENDING_BYTES_MAX);
 }
 
 /* Merges requests of the ring until a batch is due, and cuts it off. False: nothing is due. */

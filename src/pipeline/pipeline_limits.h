@@ -35,5 +35,8 @@ enum {
 enum { DOWNSTREAM_RETRY_FACTOR = 4 };
 #define DOWNSTREAM_RETRY_MIN_NS ((uint64_t)10 * NS_PER_MS)
 #define DOWNSTREAM_RETRY_MAX_NS ((uint64_t)1 * NS_PER_S)
+/* Profiles are merged at once, when they are cut: whatever the size of a batch is to be, it is sent
+ * as soon as it has so many bytes, which take about 40 ms. The last request may have more. */
+#define PROFILES_PENDING_BYTES_MAX (2 * MIB)
 /* Work of one turn of the loop after which a queue begins no more exports. */
 #define EXPORTER_TURN_NS ((uint64_t)5 * NS_PER_MS)

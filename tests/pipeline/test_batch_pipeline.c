@@ -492,6 +492,34 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* Merging profiles holds the lane, so that no more bytes gather than it has time for. */
+static void so_many_bytes_of_profiles_are_sent_at_once(void **state)
+{
+    enum { SAMPLES = 300, TIMES = 400 }; /* more than half of the limit */
+    static struct sketch_sample samples[SAMPLES];
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        samples[i] = (struct sketch_sample){
+            .stack = "leaf;main", .values_count = 1, .values = {1}, .timestamps_count = TIMES};
+    struct slice request = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1h}}\nexporters: {test: {}}\n"
+        "service: {budget_mib: 64, pipelines: {profiles: {receivers: [test], processors: [batch], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    for (unsigned i = 0; i < 5; i++) {
+        harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
+        harness_turn(h);
+        assert_int_equal(exporter->attempts_count, (i + 1) / 2);
+    }
+    assert_int_equal(exporter->attempts[0].items, 2 * SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 /* A split may be many times the bytes of its request, and debug, for one, works on each piece at
  * once. */
 static void a_turn_ends_when_its_time_is_over(void **state)
@@ -565,6 +593,7 @@ int main(void)
         cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(a_stop_goes_on_in_further_turns),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
+        cmocka_unit_test(so_many_bytes_of_profiles_are_sent_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -558,6 +558,34 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* Merging profiles holds the lane, so that no more bytes gather than it has time for. */
+static void so_many_bytes_of_profiles_are_exported_at_once(void **state)
+{
+    enum { SAMPLES = 300, TIMES = 400 }; /* more than half of the limit */
+    static struct sketch_sample samples[SAMPLES];
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        samples[i] = (struct sketch_sample){
+            .stack = "leaf;main", .values_count = 1, .values = {1}, .timestamps_count = TIMES};
+    struct slice request = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "exporters: {test: {sending_queue: {batch: {flush_timeout: 1h}}}}\n"
+        "service: {budget_mib: 64, pipelines: {profiles: {receivers: [test], exporters: "
+        "[test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    for (unsigned i = 0; i < 5; i++) {
+        harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
+        harness_turn(h);
+        assert_int_equal(exporter->attempts_count, (i + 1) / 2);
+    }
+    assert_int_equal(exporter->attempts[0].items, 2 * SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 static void one_failed_piece_fails_the_requests_in_it(void **state)
 {
     (void)state;
@@ -713,6 +741,7 @@ int main(void)
         cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
+        cmocka_unit_test(so_many_bytes_of_profiles_are_exported_at_once),
         cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),
         cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
         cmocka_unit_test(bytes_cut_too_and_what_cannot_be_cut_is_lost),
