@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merging and splitting: bytes 0 and 1 are the limits, byte 2 how often the request is merged with
- * itself, the rest the request. Pieces are within the limits, lose no sample, and their
- * dictionaries have no duplicate or unused entries. */
+ * itself, the rest the request. Pieces are within the limits unless they are one sample or many
+ * such came before, lose no sample, and their dictionaries have no duplicate or unused entries. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +10,7 @@
 #include "src/base/buffer.h"
 #include "src/core/batch.h"
 #include "src/otlp/check.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "tests/support/profile_oracle.h"
@@ -18,7 +19,11 @@ enum { SETTINGS = 3, COPIES_MAX = 3, ORACLE_BYTES_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_piece(const struct batch *piece, struct otlp_limit limit)
+/* Of bytes that are limited the bound is counted, which is less than 16 times what is written. */
+#define OVERSIZE_BYTES_MIN (PROFILE_OVERSIZE_BYTES_MORE / 16)
+
+/* cut_bytes: of the pieces before. */
+static void check_piece(const struct batch *piece, struct otlp_limit limit, uint64_t *cut_bytes)
 {
     struct otlp_figures figures;
     const char *reason;
@@ -32,7 +37,9 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
     assert(is_fine);
     assert(figures.items == piece->items);
     assert(limit.items_max == 0 || piece->items <= limit.items_max);
-    assert(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1);
+    assert(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1 ||
+           *cut_bytes > OVERSIZE_BYTES_MIN);
+    *cut_bytes += request.size;
     /* Strings with a NUL inside and values with varints that are longer than need be are different
      * here and the same to protobuf-c. */
     const char *complaint =
@@ -44,10 +51,11 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
 static void cut_all(struct profile_queue *queue, uint64_t samples, struct otlp_limit limit)
 {
     struct batch *model = batch_create(PROFILES, 1);
+    uint64_t cut_bytes = 0;
     bool is_last = false;
     while (!is_last) {
         struct batch *piece = profile_queue_cut(queue, model, limit, &is_last);
-        check_piece(piece, limit);
+        check_piece(piece, limit, &cut_bytes);
         assert(piece->items <= samples);
         samples -= piece->items;
         batch_unref(piece);

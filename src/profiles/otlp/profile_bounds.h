@@ -8,6 +8,11 @@
 #define PROFILE_INDEX_BYTES_MAX   (512 * MIB)
 #define PROFILE_MERGED_BYTES_MAX  (64 * MIB)
 #define PROFILE_REQUEST_BYTES_MAX (1024 * MIB) /* twice that still fits 32-bit offsets */
+/* Samples that are larger than a limit by themselves, as what they refer to is: those of a request,
+ * each with its copy of that, take at most PROFILE_OVERSIZE_GROWTH_MAX times its bytes and
+ * PROFILE_OVERSIZE_BYTES_MORE. What is left of the request then stays together. */
+#define PROFILE_OVERSIZE_GROWTH_MAX 8
+#define PROFILE_OVERSIZE_BYTES_MORE (1 * MIB)
 /* Layout 1.7: all stacks of a request, expanded, take at most SPELT_GROWTH_MAX times its bytes and
  * PROFILE_SPELT_BYTES_MORE, so that small requests may share as much as they want. */
 #define PROFILE_SPELT_BYTES_MORE  (1 * MIB)

@@ -164,12 +164,17 @@ static void put_sample(struct profile_merge *merge, struct profile_source *sourc
     assert(body->size <= body->capacity);
 }
 
+/* Upper bound of the request so far. */
+static uint64_t merged_bytes_max(const struct profile_merge *merge)
+{
+    return profile_groups_bytes_max(&merge->groups) + profile_tables_bytes(&merge->tables) +
+           PROFILE_HEADER_BYTES_MAX;
+}
+
 static bool fits_bytes(const struct profile_merge *merge, const struct profile_source *source,
                        struct otlp_limit limit)
 {
-    uint64_t bytes = profile_groups_bytes_max(&merge->groups) + rest_bytes_max(source) +
-                     profile_tables_bytes(&merge->tables) + PROFILE_HEADER_BYTES_MAX;
-    return bytes <= limit.bytes_max;
+    return merged_bytes_max(merge) + rest_bytes_max(source) <= limit.bytes_max;
 }
 
 /* Takes samples of the profile; false when some are left. The very first one always fits. */
@@ -322,16 +327,27 @@ bool profile_merge_take(struct profile_merge *merge, struct profile_source *sour
                         struct otlp_limit limit)
 {
     assert(source->copy.to == &merge->tables);
+    const uint64_t oversize_max =
+        PROFILE_OVERSIZE_BYTES_MORE +
+        (uint64_t)source->copy.from.request.size * PROFILE_OVERSIZE_GROWTH_MAX;
+    const bool is_first = merge->profiles == 0;
     if (limit.bytes_max == 0)
         limit.bytes_max = PROFILE_MERGED_BYTES_MAX;
+    if (source->oversize_bytes > oversize_max)
+        limit.bytes_max = UINT64_MAX;
     if (!source->is_begun && fits_whole(merge, source, limit)) {
         source->is_copied = dictionary_copy_all(&source->copy);
         merge->may_have_unused |= source->is_copied;
     }
     source->is_begun = true;
-    while (find_profile(source))
-        if (!take_profile(merge, source, limit))
-            return false;
+    while (find_profile(source)) {
+        if (take_profile(merge, source, limit))
+            continue;
+        uint64_t bytes = merged_bytes_max(merge);
+        if (is_first && bytes > limit.bytes_max)
+            source->oversize_bytes += bytes;
+        return false;
+    }
     return true;
 }
 

@@ -50,6 +50,7 @@ struct profile_source {
     uint32_t resource_group; /* of resource in the groups; SOURCE_NOT_GROUPED: not looked up yet */
     uint32_t scope_group;    /* of scope; the same */
     uint64_t samples_left;   /* of the profile */
+    uint64_t oversize_bytes; /* taken so far in pieces above the limit */
     bool is_cut;             /* the profile is taken in pieces */
     bool is_begun;           /* by _take */
     bool is_copied;          /* its whole dictionary is copied, and all of it fits */
@@ -62,7 +63,8 @@ void profile_source_close(struct profile_source *source);
 
 /* Takes from source what the limit allows; at least one sample if nothing was taken before. True:
  * all of the source was taken; false: the limit (PROFILE_MERGED_BYTES_MAX bytes if it names none)
- * is reached, and the next call is _finish. */
+ * is reached, and the next call is _finish. Bytes are no longer limited once samples that are too
+ * large by themselves have taken many times those of the request (profile_bounds.h). */
 bool profile_merge_take(struct profile_merge *merge, struct profile_source *source,
                         struct otlp_limit limit);
 /* Returns what was taken as an encoded request; NULL: nothing was. Empties merge; `source` is the

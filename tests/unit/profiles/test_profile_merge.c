@@ -13,6 +13,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/check.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_queue.h"
 #include "tests/support/profile_oracle.h"
@@ -403,6 +404,55 @@ static void large_tables_are_handed_out_as_they_were_built(void **state)
     budget_fini(&budget);
 }
 
+/* Samples of one large stack, of which every piece has a copy as long as they are cut. */
+static void samples_above_the_limit_take_a_bounded_multiple_of_the_request(void **state)
+{
+    enum { DEPTH = 20000, SAMPLES = 1000, LIMIT = 1000 };
+    static const char tables[] = "\x0a\x00\x12\x00\x12\x02\x10\x01\x1a\x00\x22\x00\x2a\x00"
+                                 "\x32\x00\x3a"; /* the terminator is a length */
+    const struct otlp_limit limit = {.bytes_max = LIMIT};
+    struct batch *model = batch_create(PROFILES, 1);
+    struct profile_bytes out = {0};
+    struct profile_queue queue;
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        profile_bytes_add(&out, slice_of("\x12\x05\x08\x01\x22\x01\x05", 7));
+    for (unsigned i = 0; i < 3; i++)
+        profile_bytes_wrap(&out, 0, i == 2 ? 1 : 2);
+    size_t begin = out.size;
+    profile_bytes_add(&out, slice_of(tables, sizeof(tables)));
+    size_t stack = out.size;
+    memset(profile_bytes_room(&out, DEPTH), 1, DEPTH);
+    out.size += DEPTH;
+    profile_bytes_wrap(&out, stack, 1);
+    profile_bytes_wrap(&out, stack, 7);
+    profile_bytes_wrap(&out, begin, 2);
+    struct random_source random = {.state = 1};
+    struct batch *batch = random_parts(&random, PROFILES, slice_of(out.data, out.size));
+    uint64_t bytes_max =
+        PROFILE_OVERSIZE_BYTES_MORE + (PROFILE_OVERSIZE_GROWTH_MAX + 2) * batch->bytes;
+    profile_bytes_fini(&out);
+    profile_queue_init(&queue, NULL);
+    profile_queue_add(&queue, batch);
+    batch_unref(batch);
+    /* What comes next is cut as ever. */
+    add_plain(&queue, "shop", 40, 1);
+    uint64_t bytes = 0;
+    uint64_t items = 0;
+    bool is_last = false;
+    while (!is_last) {
+        struct batch *piece = profile_queue_cut(&queue, model, limit, &is_last);
+        bytes += piece->bytes;
+        items += piece->items;
+        assert_true(items <= SAMPLES || piece->bytes <= LIMIT);
+        batch_unref(piece);
+    }
+    assert_int_equal(items, SAMPLES + 40);
+    assert_in_range(bytes, PROFILE_OVERSIZE_BYTES_MORE, bytes_max);
+    profile_queue_fini(&queue);
+    batch_unref(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_payload_without_samples_survives),
         cmocka_unit_test(large_tables_are_handed_out_as_they_were_built),
         cmocka_unit_test(what_is_left_in_a_queue_is_given_back),
+        cmocka_unit_test(samples_above_the_limit_take_a_bounded_multiple_of_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
