@@ -144,6 +144,19 @@ static void add_number(struct metric_values *sum, const struct metric_values *mo
     sum->number = more->number;
 }
 
+/* The values become the stream's sum, which has no more buckets than can be added to it: of a
+ * histogram as many as there are between its bounds. False: no room. */
+static bool begin_sum(struct sum_editor *editor, struct sum_stream *stream,
+                      const struct metric_values *values)
+{
+    struct metric_values sum = *values;
+    if (values->kind == METRIC_HISTOGRAM && values->counts_count > values->bounds_count + 1)
+        sum.counts_count = values->bounds_count + 1;
+    if (values->kind == METRIC_EXPONENTIAL && !exponential_limit(&editor->arena, values, &sum))
+        return false;
+    return remember(editor->table, stream, &sum);
+}
+
 /* False: no room. */
 static bool add_values(struct arena *arena, struct metric_values *sum, struct metric_values *more)
 {
@@ -155,11 +168,6 @@ static bool add_values(struct arena *arena, struct metric_values *sum, struct me
         if (!exponential_add(arena, sum, more))
             return false;
         add_extremes(sum, more);
-        return true;
-    }
-    /* With other bounds it begins anew. */
-    if (!are_equal_bounds(sum, more)) {
-        *sum = *more;
         return true;
     }
     size_t count = sum->counts_count < more->counts_count ? sum->counts_count : more->counts_count;
@@ -182,14 +190,16 @@ static enum sum_loss add_point(struct sum_editor *editor, struct identity_digest
     if (held == NULL)
         return SUM_LOST_LIMIT;
     struct sum_stream *stream = (struct sum_stream *)held;
+    const bool has_sum = stream->values.time_ns != 0;
     stream->seen_ns = editor->now_ns;
-    if (stream->values.time_ns == 0) {
-        if (!remember(editor->table, stream, values))
-            loss = SUM_LOST_LIMIT;
-    } else if (values->start_ns < stream->values.start_ns) {
+    if (has_sum && values->start_ns < stream->values.start_ns) {
         loss = SUM_LOST_OLDER;
-    } else if (values->time_ns <= stream->values.time_ns) {
+    } else if (has_sum && values->time_ns <= stream->values.time_ns) {
         loss = SUM_LOST_ORDER;
+    } else if (!has_sum || !are_equal_bounds(&stream->values, values)) {
+        /* With other bounds it begins anew. */
+        if (!begin_sum(editor, stream, values))
+            loss = SUM_LOST_LIMIT;
     } else if (!recall(&editor->arena, stream, &sum) || !add_values(&editor->arena, &sum, values)) {
         loss = SUM_LOST_LIMIT;
     } else {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/base/arena.h"
+#include "src/otlp/wire.h"
 #include "src/records/metric_values.h"
 
 enum {
@@ -101,7 +102,7 @@ static bool merge(struct arena *arena, struct metric_buckets *sum,
     int64_t upper;
     if (more->count == 0)
         return true;
-    if (sum->count == 0) {
+    if (sum->count == 0 && more->count <= BUCKETS_MAX) {
         *sum = *more;
         return true;
     }
@@ -114,6 +115,40 @@ static bool merge(struct arena *arena, struct metric_buckets *sum,
         counts[i] = count_at(sum, lower + (int64_t)i) + count_at(more, lower + (int64_t)i);
     *sum = (struct metric_buckets){(int32_t)lower, count, counts};
     return true;
+}
+
+/* Buckets of a scale lower by so much, without empty ones at the ends. */
+static bool coarsen(struct arena *arena, struct metric_buckets *buckets, int64_t by)
+{
+    const struct metric_buckets fine = *buckets;
+    const unsigned shift = by < HALVINGS_MAX / 2 ? (unsigned)by : HALVINGS_MAX / 2 - 1;
+    int64_t lower;
+    int64_t upper;
+    trim(&fine, &fine, &lower, &upper);
+    const int64_t first = lower >> shift;
+    const size_t count = upper > lower ? (size_t)(((upper - 1) >> shift) - first + 1) : 0;
+    uint64_t *counts = arena_try_alloc(arena, (count + 1) * sizeof(counts[0]));
+    if (counts == NULL)
+        return false;
+    memset(counts, 0, count * sizeof(counts[0]));
+    for (int64_t i = lower; i < upper; i++)
+        counts[(i >> shift) - first] += count_at(&fine, i);
+    *buckets = (struct metric_buckets){(int32_t)first, count, counts};
+    return true;
+}
+
+bool exponential_limit(struct arena *arena, const struct metric_values *values,
+                       struct metric_values *ret_values)
+{
+    *ret_values = *values;
+    if (values->positive.count <= BUCKETS_MAX && values->negative.count <= BUCKETS_MAX)
+        return true;
+    int64_t positive = limit_scale(values->scale, &values->positive, &values->positive);
+    int64_t negative = limit_scale(values->scale, &values->negative, &values->negative);
+    int64_t to = positive < negative ? positive : negative;
+    int64_t by = values->scale - to;
+    ret_values->scale = to >= INT32_MIN ? (int32_t)to : INT32_MIN;
+    return coarsen(arena, &ret_values->positive, by) && coarsen(arena, &ret_values->negative, by);
 }
 
 /* The largest bucket inside of that width. */

@@ -9,6 +9,10 @@
 struct arena;
 struct metric_values;
 
+/* The values with as few buckets as a sum has; they stay as they are. What has changed is in the
+ * arena. False: it has no room. */
+bool exponential_limit(struct arena *arena, const struct metric_values *values,
+                       struct metric_values *ret_values);
 /* Adds `more`, which changes, to sum, whose arrays are in the arena or replaced by ones there.
  * False: the arena has no room, and sum is undefined. */
 bool exponential_add(struct arena *arena, struct metric_values *sum, struct metric_values *more);

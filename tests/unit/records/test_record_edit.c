@@ -385,13 +385,36 @@ static void a_dense_point_stays_within_the_budget(void **state)
     }
 }
 
+/* A request of one metric whose data, but for the temporality, is in the one buffer; the other has
+ * as much room. Both are released. */
+static struct batch *metric_batch(enum metric_kind kind, unsigned temporality, size_t points,
+                                  struct buffer *from, struct buffer *into, size_t room)
+{
+    const uint32_t numbers[] = {(uint32_t)kind, 2, 2, 1}; /* data, Metric, Scope…, Resource… */
+    struct wire_writer out = wire_writer_of(from->data + from->size, room - from->size);
+    wire_write_number(&out, 2, temporality);
+    from->size += wire_written(&out).size;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct buffer *inner = from;
+        out = wire_writer_of(into->data, room);
+        wire_write_bytes(&out, numbers[i], buffer_slice(inner));
+        into->size = wire_written(&out).size;
+        from = into;
+        into = inner;
+    }
+    struct batch *batch = two_parts(METRICS, buffer_slice(from), from->size);
+    batch->items = points;
+    buffer_unref(from);
+    buffer_unref(into);
+    return batch;
+}
+
 /* An exponential histogram whose points, of streams from `first` on, have so many buckets of one
  * byte. */
 static struct batch *wide_points(size_t first, size_t count, size_t buckets, unsigned temporality,
                                  uint64_t time_ns)
 {
     enum { POINT_MORE = 128, COUNT_BYTES = 9, TIME = 3, COUNT = 4, POSITIVE = 8, COUNTS = 2 };
-    static const uint32_t numbers[] = {10, 2, 2, 1}; /* data, Metric, Scope…, Resource… */
     const size_t size = (buckets + POINT_MORE) * (count + 1);
     struct buffer *from = buffer_create(NULL, size);
     struct buffer *into = buffer_create(NULL, size);
@@ -413,28 +436,49 @@ static struct batch *wide_points(size_t first, size_t count, size_t buckets, uns
         wire_write_header(&out, POSITIVE, positive);
         wire_write_bytes(&out, COUNTS, counts);
     }
-    wire_write_number(&out, 2, temporality);
     from->size = wire_written(&out).size;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct buffer *inner = from;
-        out = wire_writer_of(into->data, size);
-        wire_write_bytes(&out, numbers[i], buffer_slice(inner));
-        into->size = wire_written(&out).size;
-        from = into;
-        into = inner;
+    return metric_batch(METRIC_EXPONENTIAL, temporality, count, from, into, size);
+}
+
+/* Points of one stream, a nanosecond apart, that count one observation and have so many counts, all
+ * of them one, but no bounds. */
+static struct batch *stream_points(enum metric_kind kind, size_t count, size_t counts,
+                                   unsigned temporality, uint64_t time_ns)
+{
+    enum { POINT_MORE = 64, TIME = 3, COUNT = 4, BUCKET_COUNTS = 6, POSITIVE = 8, COUNTS = 2 };
+    const size_t size = (counts * sizeof(uint64_t) + POINT_MORE) * (count + 1);
+    struct buffer *point = buffer_create(NULL, size);
+    struct buffer *from = buffer_create(NULL, size);
+    struct buffer *into = buffer_create(NULL, size);
+    struct wire_writer out = wire_writer_of(from->data, size);
+    for (size_t i = 0; i < count; i++) {
+        struct wire_writer fields = wire_writer_of(point->data, size);
+        wire_write_fixed64(&fields, TIME, time_ns + i);
+        if (counts > 0)
+            wire_write_fixed64(&fields, COUNT, counts);
+        if (counts > 0 && kind == METRIC_EXPONENTIAL)
+            wire_write_header(&fields, POSITIVE, wire_field_size(COUNTS, counts));
+        const uint32_t number = kind == METRIC_EXPONENTIAL ? COUNTS : BUCKET_COUNTS;
+        const size_t count_bytes = kind == METRIC_EXPONENTIAL ? 1 : sizeof(uint64_t);
+        if (counts > 0)
+            wire_write_header(&fields, number, counts * count_bytes);
+        for (size_t k = 0; k < counts * count_bytes; k++)
+            wire_write_varint(&fields, k % count_bytes == 0);
+        wire_write_bytes(&out, 1, wire_written(&fields));
     }
-    struct batch *batch = two_parts(METRICS, buffer_slice(from), from->size);
-    batch->items = count;
-    buffer_unref(from);
-    buffer_unref(into);
-    return batch;
+    from->size = wire_written(&out).size;
+    buffer_unref(point);
+    return metric_batch(kind, temporality, count, from, into, size);
 }
 
 /* Streams that are known get their buckets later: those count against the same quarter, and a point
  * that has no room is lost and counted. */
 static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
 {
-    enum { STREAMS = 500, AT_ONCE = 50, BUCKETS = 8000, LIMIT = 32 << 20, SLACK = 1024 };
+    enum { STREAMS = 500, AT_ONCE = 50, SLACK = 1024 };
+    /* A sum has few buckets. */
+    static const size_t buckets[] = {8000, 150};
+    static const uint64_t limits[] = {32 << 20, 1440 << 10};
     static const struct delta_match all;
     const struct delta_settings settings = {
         .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
@@ -446,7 +490,7 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
         struct delta_editor deltas;
         struct sum_editor sums;
         uint64_t lost = 0;
-        budget_init(&budget, LIMIT);
+        budget_init(&budget, limits[k]);
         struct stream_table *table =
             are_sums ? sum_table_create(UINT64_MAX, &budget) : delta_table_create(&budget);
         record_edit_init(&edit, &budget);
@@ -456,7 +500,7 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
             size_t first = i > 0 ? (i - 1) * AT_ONCE : 0;
             size_t count = i > 0 ? AT_ONCE : STREAMS;
             struct batch *batch =
-                wide_points(first, count, i > 0 ? BUCKETS : 0, are_sums ? 1 : 2, i + 1);
+                wide_points(first, count, i > 0 ? buckets[k] : 0, are_sums ? 1 : 2, i + 1);
             struct batch *edited = are_sums ? sum_editor_run(&sums, &edit, batch)
                                             : delta_editor_run(&deltas, &edit, batch);
             assert_non_null(edited);
@@ -468,7 +512,7 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
             lost += lost_now;
             batch_unref(edited);
             batch_unref(batch);
-            assert_in_range(budget_used(&budget), 1, LIMIT / 4 + SLACK);
+            assert_in_range(budget_used(&budget), 1, limits[k] / 4 + SLACK);
         }
         assert_in_range(lost, STREAMS / 2, STREAMS - 1);
         delta_editor_fini(&deltas);
@@ -481,6 +525,36 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
 }
 
 /* Spans, each of a trace and with a value of "a" of its own, of one resource of that size. */
+/* The first is as it came; what the others are added to has few buckets, so that a short point
+ * does not become a long one. */
+static void few_buckets_are_written_for_short_points(void **state)
+{
+    enum { COUNTS = 4000, POINTS = 500, POINT_BYTES_MAX = 512 };
+    static const enum metric_kind kinds[] = {METRIC_HISTOGRAM, METRIC_EXPONENTIAL};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct record_edit edit;
+        struct sum_editor sums;
+        struct stream_table *table = sum_table_create(UINT64_MAX, NULL);
+        record_edit_init(&edit, NULL);
+        sum_editor_init(&sums, table, NULL);
+        struct batch *seed = stream_points(kinds[i], 1, COUNTS, TEMPORALITY_DELTA, 1);
+        struct batch *edited = sum_editor_run(&sums, &edit, seed);
+        assert_int_equal(edited->bytes, seed->bytes);
+        batch_unref(edited);
+        batch_unref(seed);
+        struct batch *points = stream_points(kinds[i], POINTS, 0, TEMPORALITY_DELTA, 2);
+        edited = sum_editor_run(&sums, &edit, points);
+        assert_int_equal(edited->items, POINTS);
+        assert_in_range(edited->bytes, points->bytes, POINTS * POINT_BYTES_MAX);
+        batch_unref(edited);
+        batch_unref(points);
+        record_edit_fini(&edit);
+        sum_editor_fini(&sums);
+        stream_table_destroy(table);
+    }
+}
+
 static struct batch *one_resource(size_t resource_bytes, size_t spans)
 {
     enum { SPAN_MAX = 64, MORE = 64, SPAN_ATTRIBUTES = 9 };
@@ -672,6 +746,7 @@ int main(void)
         cmocka_unit_test(a_lane_that_is_held_long_leaves_the_edit_to_the_helper),
         cmocka_unit_test(a_lane_leaves_long_texts_to_the_helper),
         cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
+        cmocka_unit_test(few_buckets_are_written_for_short_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
