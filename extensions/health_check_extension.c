@@ -216,6 +216,7 @@ static bool health_check_extension_create(struct component *base, struct error *
     struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = base->config;
     timer_init(&self->ready_check, on_ready_check, self);
+    self->http.must_respond = true;
     return http_responder_prepare(base, &config->server, respond, "Starting health_check extension",
                                   error);
 }

@@ -16,9 +16,17 @@ void budget_init(struct budget *budget, uint64_t limit)
     pthread_mutex_init(&budget->lock, NULL);
 }
 
+void budget_init_allowance(struct budget *allowance, struct budget *whole, uint64_t bytes)
+{
+    assert(whole->whole == NULL);
+    budget_init(allowance, bytes);
+    allowance->whole = whole;
+}
+
 void budget_count_memory(struct budget *budget)
 {
     assert(atomic_load(&budget->used) == 0);
+    assert(budget->whole == NULL);
     budget->is_memory = true;
 }
 
@@ -79,6 +87,8 @@ enum { RETIRED_BYTES_MIN = 4096, SLACK_PART = 64 };
 
 void budget_note_freed(struct budget *budget, uint64_t amount)
 {
+    if (budget->whole != NULL)
+        budget = budget->whole;
     if (budget->is_memory && amount >= RETIRED_BYTES_MIN)
         atomic_fetch_add_explicit(&budget->retired, amount, memory_order_relaxed);
 }
@@ -176,8 +186,25 @@ static bool try_take(struct budget *budget, uint64_t amount)
     return try_take_within(budget, amount, limit_at_hand(budget));
 }
 
+/* From an allowance; take asks the whole for what exceeds it. */
+static bool try_take_allowed(struct budget *allowance, uint64_t amount,
+                             bool (*take)(struct budget *whole, uint64_t amount))
+{
+    uint64_t used = atomic_fetch_add_explicit(&allowance->used, amount, memory_order_relaxed);
+    if (used <= UINT64_MAX - amount && used + amount <= atomic_load(&allowance->limit)) {
+        budget_take(allowance->whole, amount);
+        return true;
+    }
+    if (take(allowance->whole, amount))
+        return true;
+    atomic_fetch_sub_explicit(&allowance->used, amount, memory_order_relaxed);
+    return false;
+}
+
 bool budget_try_take(struct budget *budget, uint64_t amount)
 {
+    if (budget->whole != NULL)
+        return try_take_allowed(budget, amount, budget_try_take);
     uint64_t drawn = draw(budget, amount);
     if ((drawn == 0 || drawn < amount) && !try_take(budget, amount - drawn)) {
         (void)refill(budget, drawn);
@@ -189,6 +216,8 @@ bool budget_try_take(struct budget *budget, uint64_t amount)
 
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
 {
+    if (budget->whole != NULL)
+        return try_take_allowed(budget, amount, budget_try_take_margin);
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t margin = limit / BUDGET_MARGIN_PART + HEADS_BYTES;
     if (!try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit))
@@ -199,16 +228,21 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
 
 void budget_take(struct budget *budget, uint64_t amount)
 {
-    uint64_t whole = amount;
+    const uint64_t asked = amount;
+    if (budget->whole != NULL) {
+        atomic_fetch_add_explicit(&budget->used, amount, memory_order_relaxed);
+        budget_take(budget->whole, amount);
+        return;
+    }
     amount -= draw(budget, amount);
     if (amount == 0) {
-        make_room(budget, whole);
+        make_room(budget, asked);
         return;
     }
     uint64_t used = atomic_fetch_add_explicit(&budget->used, amount, memory_order_acquire);
     assert(used + amount >= used);
     raise_high_water(budget, used + amount);
-    make_room(budget, whole);
+    make_room(budget, asked);
 }
 
 /* One wait. Owned by the budget's list until it is called, then by the task that carries the call
@@ -251,6 +285,7 @@ static void wake_waiters(struct budget *budget)
 void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t amount)
 {
     assert(lane_is_current(waiter->lane));
+    assert(budget->whole == NULL);
     if (waiter->ticket == NULL) {
         struct budget_ticket *ticket = mem_zalloc(sizeof(*ticket));
         ticket->task.fn = on_wake;
@@ -294,6 +329,11 @@ void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
 
 void budget_return(struct budget *budget, uint64_t amount)
 {
+    if (budget->whole != NULL) {
+        uint64_t held = atomic_fetch_sub_explicit(&budget->used, amount, memory_order_relaxed);
+        assert(held >= amount);
+        budget = budget->whole;
+    }
     if (amount >= RETIRED_BYTES_MIN)
         budget_note_freed(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
@@ -308,6 +348,7 @@ void budget_return(struct budget *budget, uint64_t amount)
 enum budget_result budget_reserve(struct budget_reserve *reserve, struct budget *budget,
                                   uint64_t amount)
 {
+    assert(budget == NULL || budget->whole == NULL);
     *reserve = (struct budget_reserve){.budget = budget, .outer = reserves};
     if (budget != NULL && !budget_try_take(budget, amount))
         return amount > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
@@ -342,6 +383,7 @@ bool budget_has_room(const struct budget *budget, uint64_t amount)
 {
     if (budget == NULL)
         return true;
+    assert(budget->whole == NULL);
     const struct budget_reserve *reserve = reserve_of(budget);
     uint64_t held = reserve != NULL ? reserve->left : 0;
     uint64_t limit = limit_at_hand(budget);
@@ -389,5 +431,7 @@ uint64_t budget_used(const struct budget *budget)
 
 uint64_t budget_limit(const struct budget *budget)
 {
+    if (budget->whole != NULL)
+        budget = budget->whole;
     return atomic_load_explicit(&budget->limit, memory_order_relaxed);
 }

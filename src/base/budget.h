@@ -37,6 +37,7 @@ struct budget {
     _Atomic uint64_t leaving; /* bytes that exporters hold; where several have a batch,
                                  each counts it */
     _Atomic unsigned waiting;
+    struct budget *whole;     /* of an allowance, where its bytes count; NULL: it is none */
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
     _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
     _Atomic bool is_tight;    /* the allocator keeps no freed pages */
@@ -50,6 +51,10 @@ void budget_init(struct budget *budget, uint64_t limit);
  * bytes in use exceed the limit together, they are returned to the system, and when half of the
  * limit is in use it keeps none, so that resident memory follows the budget. Before lanes run. */
 void budget_count_memory(struct budget *budget);
+/* An allowance on whole, for those that must go on when it is exhausted. All that is taken here is
+ * taken from whole: up to so many bytes beyond its limit if need be, and what exceeds them as whole
+ * permits. Nobody reserves or waits here. whole outlives it. */
+void budget_init_allowance(struct budget *allowance, struct budget *whole, uint64_t bytes);
 /* No waiter may be left. */
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */
@@ -111,7 +116,7 @@ bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)
 /* Returns the rest. On the thread of _reserve, innermost first. */
 void budget_release(struct budget_reserve *reserve);
 
-/* A snapshot. */
+/* Snapshots; the limit of an allowance is that of the whole. */
 uint64_t budget_used(const struct budget *budget);
 uint64_t budget_limit(const struct budget *budget);
 

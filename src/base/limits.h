@@ -53,7 +53,8 @@ enum {
     HTTP2_STREAMS_MAX = 100,
     HTTP2_STREAM_WINDOW_BYTES = 8 << 20,
     HTTP2_CONNECTION_WINDOW_BYTES = 24 << 20,
-    HTTP2_EARLY_BYTES = 1 << 20, /* of a held request; with more, its connection is not read */
+    HTTP2_REPLY_FREE_BYTES = 4096, /* a longer response is 503 if the budget has no room for it */
+    HTTP2_EARLY_BYTES = 1 << 20,   /* of a held request; with more, its connection is not read */
     HTTP2_STREAMS_PER_CONNECTION_MAX = 1000000,
     HTTP2_RESETS_BURST = 200,
     HTTP2_RESETS_PER_S = 33,
@@ -85,6 +86,9 @@ enum {
  * HTTP/2, nghttp2's session and ours (10 KiB), and the page of its frame buffer that is in use. */
 #define HTTP_CONNECTION_BYTES (5 * KIB / 2)
 #define HTTP2_SESSION_BYTES   (14 * KIB)
+/* A server of probes may take so much beyond an exhausted budget: some twenty clients with TLS, or
+ * a hundred without. */
+#define HTTP_PROBES_BYTES MIB
 /* Charged per stream beside its struct: memory of nghttp2 and the handler. */
 #define HTTP2_STREAM_OTHER_BYTES (5 * KIB)
 /* A waiting RST_STREAM and the stream that nghttp2 keeps with it. */

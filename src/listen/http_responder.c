@@ -4,6 +4,7 @@
 
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/net/server/http_server.h"
@@ -98,11 +99,14 @@ bool http_responder_prepare(struct component *base, const struct http_server_con
     self->config = config;
     self->respond = respond;
     self->start_message = start_message;
-    return server_front_create_http(&self->front, config,
-                                    &(struct server_front_settings){.component = base,
-                                                                    .handler = &handler,
-                                                                    .must_respond = true},
-                                    error);
+    if (self->must_respond)
+        budget_init_allowance(&self->allowance, base->budget, HTTP_PROBES_BYTES);
+    return server_front_create_http(
+        &self->front, config,
+        &(struct server_front_settings){.component = base,
+                                        .handler = &handler,
+                                        .budget = self->must_respond ? &self->allowance : NULL},
+        error);
 }
 
 bool http_responder_start(struct component *base, struct error *error)
@@ -129,7 +133,10 @@ void http_responder_stop(struct component *base)
 
 void http_responder_destroy(struct component *base)
 {
-    server_front_destroy(&http_responder_of(base)->front);
+    struct http_responder *self = http_responder_of(base);
+    server_front_destroy(&self->front);
+    if (self->allowance.whole != NULL)
+        budget_fini(&self->allowance);
 }
 
 size_t http_responder_read_command(char text[COMMAND_BYTES_MAX])

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "src/base/budget.h"
 #include "src/base/slice.h"
 #include "src/core/component.h"
 #include "src/listen/server_front.h"
@@ -22,6 +23,8 @@ struct http_responder {
     http_responder_fn respond;
     const char *start_message;
     struct server_front front;
+    bool must_respond;       /* however full the budget is; set before http_responder_prepare */
+    struct budget allowance; /* then: for HTTP_PROBES_BYTES beyond the budget */
 };
 
 /* Option rows for the member of owner that is a struct http_server_config. */

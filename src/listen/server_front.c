@@ -25,7 +25,8 @@ static bool create(struct server_front *front, const struct server_config *liste
                                        : error_prefix(error, "auth");
     server.tls = front->tls.context;
     server.counters = settings->counters;
-    server.must_respond = settings->must_respond;
+    if (settings->budget != NULL)
+        server.budget = settings->budget;
     server.handler = settings->handler;
     front->server = http_server_create(&server);
     return true;

@@ -13,6 +13,7 @@
 #include "src/listen/server_tls_context.h"
 #include "src/net/server/http_server.h"
 
+struct budget;
 struct component;
 struct error;
 
@@ -30,7 +31,7 @@ struct server_front_settings {
     const struct http_handler *handler;       /* outlives the server */
     struct server_tls_counters *tls_counters; /* NULL: not counted */
     struct http_server_counters *counters;    /* NULL: not counted */
-    bool must_respond;                        /* as in struct http_server_settings */
+    struct budget *budget;                    /* NULL: the component's; outlives the server */
     const char *place; /* in errors: the section that has the server's keys; NULL: the component */
 };
 

@@ -215,22 +215,16 @@ static struct slice header_slice(const struct http2_stream *stream, uint16_t at,
     return slice_of(stream->header_bytes + at, size);
 }
 
-/* Charges memory beyond bodies, within the budget's margin; servers that must respond (probes)
- * charge beyond it. */
-static bool charge_connection(const struct http_connection *connection, struct budget *budget,
-                              uint64_t bytes)
+/* Charges memory beyond bodies, within the budget's margin. */
+static bool charge_memory(struct budget *budget, uint64_t bytes)
 {
-    if (budget != NULL && http_connection_settings(connection)->must_respond)
-        budget_take(budget, bytes);
-    else if (budget != NULL)
-        return budget_try_take_margin(budget, bytes);
-    return true;
+    return budget == NULL || budget_try_take_margin(budget, bytes);
 }
 
 static bool charge(struct http2_stream *stream, size_t bytes)
 {
     struct http2_session *session = stream->session;
-    if (!charge_connection(session->connection, session->budget, bytes))
+    if (!charge_memory(session->budget, bytes))
         return false;
     stream->charged_bytes += bytes;
     return true;
@@ -453,6 +447,18 @@ static ssize_t on_reply_data(nghttp2_session *nghttp2, int32_t id, uint8_t *room
     return (ssize_t)taken;
 }
 
+/* Charges the copy of body and trailers that waits until the client has taken them. A short one is
+ * never refused: the response ends the request, which frees more. */
+static bool charge_reply(struct http2_stream *stream, size_t size)
+{
+    if (size > HTTP2_REPLY_FREE_BYTES)
+        return charge(stream, size);
+    if (stream->session->budget != NULL)
+        budget_take(stream->session->budget, size);
+    stream->charged_bytes += size;
+    return true;
+}
+
 static void stream_respond(struct http_request *request, const struct http_response *response)
 {
     struct http2_stream *stream = stream_of(request);
@@ -463,6 +469,20 @@ static void stream_respond(struct http_request *request, const struct http_respo
     leave_full(stream);
     size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
     size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
+    bool has_body = response->body.size > 0 && !slice_equal_text(request->method, "HEAD");
+    size_t kept_size = has_body ? response->body.size : 0;
+    for (size_t i = 0; i < trailers && has_body; i++)
+        kept_size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
+    if (!charge_reply(stream, kept_size)) {
+        static const char text[] = "no memory left in the budget for the response\n";
+        stream_respond(request, &(struct http_response){
+                                    .status = 503,
+                                    .headers = {{"content-type", "text/plain; charset=utf-8"}},
+                                    .common = response->common,
+                                    .body = slice_of_text(text),
+                                });
+        return;
+    }
     fields.count = 0;
     /* Three digits, for every response: snprintf takes 700 instructions. */
     fields.status[0] = (char)('0' + response->status / 100 % 10);
@@ -484,18 +504,9 @@ static void stream_respond(struct http_request *request, const struct http_respo
             add_field(&fields, response->common.rows[i].name, response->common.rows[i].value);
     for (size_t i = 0; i < trailers && response->body.size == 0; i++)
         add_field(&fields, response->trailers[i].name, response->trailers[i].value);
-    bool has_body = response->body.size > 0 && !slice_equal_text(request->method, "HEAD");
     nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = on_reply_data};
     if (has_body) {
-        /* Body and trailers are copied, until the client has taken them. */
-        size_t size = response->body.size;
-        for (size_t i = 0; i < trailers; i++)
-            size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
-        /* Never refused: the response ends the request, which frees more. */
-        if (stream->session->budget != NULL)
-            budget_take(stream->session->budget, size);
-        stream->charged_bytes += size;
-        stream->reply = mem_alloc(size);
+        stream->reply = mem_alloc(kept_size);
         stream->reply_size = response->body.size;
         memcpy(stream->reply, response->body.data, response->body.size);
         uint8_t *end = stream->reply + response->body.size;
@@ -594,7 +605,7 @@ static struct http2_stream *stream_create(struct http2_session *session, int32_t
     if (session->requests >= (limit == 0 ? HTTP2_STREAMS_MAX : limit))
         return NULL;
     const uint64_t bytes = sizeof(struct http2_stream) + HTTP2_STREAM_OTHER_BYTES;
-    if (!charge_connection(session->connection, session->budget, bytes))
+    if (!charge_memory(session->budget, bytes))
         return NULL;
     struct http2_stream *stream = mem_try_alloc(sizeof(*stream));
     if (stream == NULL) {
@@ -750,8 +761,7 @@ static enum http2_abuse charge_waiting(struct http2_session *session)
     if (waiting <= paid)
         return HTTP2_NO_ABUSE;
     if (session->waiting_charged >= HTTP2_WAITING_MAX ||
-        !charge_connection(session->connection, session->budget,
-                           HTTP2_WAITING_STEP * HTTP2_WAITING_BYTES))
+        !charge_memory(session->budget, HTTP2_WAITING_STEP * HTTP2_WAITING_BYTES))
         return HTTP2_TOO_MUCH_WAITS;
     session->waiting_charged += HTTP2_WAITING_STEP;
     return HTTP2_NO_ABUSE;
@@ -768,7 +778,7 @@ static bool charge_tables(struct http2_session *session)
     bytes += HTTP2_OWN_TABLE_FACTOR * nghttp2_session_get_hd_deflate_dynamic_table_size(nghttp2);
     if (bytes <= session->charged_bytes)
         return true;
-    if (!charge_connection(session->connection, session->budget, bytes - session->charged_bytes))
+    if (!charge_memory(session->budget, bytes - session->charged_bytes))
         return false;
     session->charged_bytes = bytes;
     return true;
@@ -1340,7 +1350,7 @@ static void *create(struct http_connection *connection)
 {
     const struct http_server_settings *settings = http_connection_settings(connection);
     uint64_t now_ns = clock_now_ns();
-    if (!charge_connection(connection, settings->budget, HTTP2_SESSION_BYTES))
+    if (!charge_memory(settings->budget, HTTP2_SESSION_BYTES))
         return NULL;
     struct http2_session *session = mem_zalloc(sizeof(*session));
     session->connection = connection;

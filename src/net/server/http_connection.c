@@ -539,15 +539,11 @@ static void on_refused(void *arg)
         counter_add(&server->settings.counters->connections_refused, 1);
 }
 
-/* Charges a connection, within the budget's margin unless the server must respond. */
+/* Charges a connection, within the budget's margin. */
 static bool charge(const struct http_server *server)
 {
     struct budget *budget = server->settings.budget;
-    if (budget != NULL && server->settings.must_respond)
-        budget_take(budget, HTTP_CONNECTION_BYTES);
-    else if (budget != NULL)
-        return budget_try_take_margin(budget, HTTP_CONNECTION_BYTES);
-    return true;
+    return budget == NULL || budget_try_take_margin(budget, HTTP_CONNECTION_BYTES);
 }
 
 /* The listener's callback: takes over an accepted socket, and closes it on failure. */

@@ -80,7 +80,6 @@ struct http_server_settings {
     uint64_t connection_age_grace_ns; /* then the streams have so long; 0: for ever */
     uint64_t ping_interval_min_ns;    /* HTTP/2: faster pings are strikes */
     struct tls_context *tls; /* NULL: cleartext; of the server's lane, outlives the server */
-    bool must_respond;       /* for probes: responds even when the budget is exhausted */
     struct http_server_counters *counters; /* NULL: not counted */
     const struct http_handler *handler;
     void *arg;

@@ -35,11 +35,9 @@ static bool charge(struct http_connection *connection, uint64_t bytes,
 {
     const struct http_server_settings *settings = &connection->server->settings;
     uint64_t held = connection->tls_charge;
-    if (bytes > held && settings->must_respond)
-        budget_take(settings->budget, bytes - held);
-    else if (bytes > held && !take(settings->budget, bytes - held))
+    if (bytes > held && !take(settings->budget, bytes - held))
         return false;
-    else if (bytes < held)
+    if (bytes < held)
         budget_return(settings->budget, held - bytes);
     connection->tls_charge = bytes;
     return true;
@@ -53,7 +51,7 @@ static const char *charge_handshake(struct http_connection *connection, uint64_t
     uint64_t more = bytes - connection->tls_charge;
     assert(bytes >= connection->tls_charge);
     uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
-    if (!server->settings.must_respond && server->handshakes_charge + more > part)
+    if (server->handshakes_charge + more > part)
         return "too many handshakes at once";
     if (!charge(connection, bytes, budget_try_take))
         return "the memory budget is used up";

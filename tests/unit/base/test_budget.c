@@ -35,6 +35,37 @@ static void settle(struct lane *lane)
     }
 }
 
+static void an_allowance_goes_beyond_the_limit_and_no_further(void **state)
+{
+    struct budget whole;
+    struct budget allowance;
+    (void)state;
+    budget_init(&whole, 1000);
+    budget_init_allowance(&allowance, &whole, 100);
+    assert_int_equal(budget_limit(&allowance), 1000);
+    /* Within the limit it is not the allowance that bounds. */
+    assert_true(budget_try_take(&allowance, 900));
+    assert_int_equal(budget_used(&whole), 900);
+    assert_false(budget_try_take(&allowance, 101));
+    budget_return(&allowance, 900);
+    budget_take(&whole, 1000);
+    assert_true(budget_try_take(&allowance, 60));
+    assert_false(budget_try_take(&allowance, 41));
+    assert_true(budget_try_take(&allowance, 40));
+    assert_int_equal(budget_used(&whole), 1100);
+    assert_false(budget_try_take(&allowance, 1));
+    /* What was returned can be taken again. */
+    budget_return(&allowance, 40);
+    assert_true(budget_try_take_margin(&allowance, 40));
+    budget_take(&allowance, 1);
+    budget_return(&allowance, 101);
+    assert_int_equal(budget_used(&allowance), 0);
+    budget_return(&whole, 1000);
+    assert_int_equal(budget_used(&whole), 0);
+    budget_fini(&allowance);
+    budget_fini(&whole);
+}
+
 static void a_take_is_all_or_nothing(void **state)
 {
     (void)state;
@@ -397,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_take_is_all_or_nothing),
+        cmocka_unit_test(an_allowance_goes_beyond_the_limit_and_no_further),
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
         cmocka_unit_test(late_work_has_a_sixteenth_more),
         cmocka_unit_test(the_limit_is_only_ever_lowered),

@@ -4,6 +4,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/stop_latch.h"
 #include "src/config/field.h"
@@ -240,6 +241,17 @@ static void a_path_of_its_own_leaves_404_for_others(void **state)
     expect(rig, GET("/health/x"), "200 ", "Server available");
 }
 
+static void it_responds_when_the_budget_is_exhausted(void **state)
+{
+    struct rig *rig = *state;
+    service_is_ready = true;
+    const uint64_t others = budget_limit(&rig->budget) * 2;
+    budget_take(&rig->budget, others);
+    expect(rig, GET("/"), "200 OK", "Server available");
+    assert_true(budget_used(&rig->budget) <= others + HTTP_PROBES_BYTES);
+    budget_return(&rig->budget, others);
+}
+
 static void headers_of_the_user_are_sent(void **state)
 {
     struct rig *rig = *state;
@@ -294,6 +306,7 @@ int main(void)
         LIVE(uptime_is_printed_as_go_prints_it),
         LIVE(fixed_bodies_replace_the_json),
         LIVE(a_path_of_its_own_leaves_404_for_others),
+        LIVE(it_responds_when_the_budget_is_exhausted),
         cmocka_unit_test_setup_teardown(headers_of_the_user_are_sent, start_with_headers, finish),
         cmocka_unit_test(wrong_settings_are_named),
         LIVE(a_taken_port_fails_the_start),

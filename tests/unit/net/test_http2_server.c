@@ -989,6 +989,36 @@ static void refusals_are_charged(void **state)
     h2_peer_close(peer);
 }
 
+/* Clients that grant no window leave their responses with us. */
+static void large_responses_stay_within_the_budget(void **state)
+{
+    enum { LIMIT = 1 << 20, SIZE = 400 * 1024, FITTING = 3, COUNT = 12 };
+    static const uint8_t no_window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 0, 0};
+    static const uint8_t window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 1, 0};
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, LIMIT);
+    mode = RESPOND_AT_ONCE;
+    reply = slice_of(mem_zalloc(SIZE), SIZE);
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_write(peer, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, no_window, sizeof(no_window));
+    for (uint32_t i = 0; i < COUNT; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 20);
+    assert_int_equal(requests_count, COUNT);
+    assert_true(budget_used(&budget) >= LIMIT);
+    assert_true(budget_used(&budget) <= LIMIT + LIMIT / 16 + 256 * KIB);
+    /* Those that had no room are short, and are written with little window. */
+    assert_int_equal(ended_count, 0);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, window, sizeof(window));
+    turn(peer, 20);
+    assert_int_equal(ended_count, COUNT - FITTING);
+    h2_peer_close(peer);
+    mem_free((void *)(uintptr_t)reply.data);
+}
+
 static void nothing_is_read_while_output_waits(void **state)
 {
     enum { COUNT = 90, SIZE = 128 * 1024 }; /* more than sockets hold */
@@ -1665,6 +1695,7 @@ int main(void)
         ROW(every_flood_ends_in_goaway),
         ROW(refusals_of_one_turn_are_few),
         ROW(refusals_are_charged),
+        ROW(large_responses_stay_within_the_budget),
         ROW(nothing_is_read_while_output_waits),
         ROW(requests_that_came_together_take_turns),
         ROW(a_client_that_leaves_takes_what_is_due_along),

@@ -39,6 +39,7 @@ static const char *const h2[] = {"h2", NULL};
 static const char *const both[] = {"h2", "http/1.1", NULL};
 
 static struct tls_context *server_context;
+static struct budget allowance;
 static char last_reason[REASON_BYTES_MAX];
 
 /* A client whose plaintext is seen. */
@@ -80,7 +81,8 @@ static void add_tls(struct http_server_settings *settings)
 static void add_probe_tls(struct http_server_settings *settings)
 {
     settings->tls = server_context;
-    settings->must_respond = true;
+    budget_init_allowance(&allowance, settings->budget, HTTP_PROBES_BYTES);
+    settings->budget = &allowance;
 }
 
 static void add_grpc_tls(struct http_server_settings *settings)
@@ -679,21 +681,34 @@ static void clients_that_connect_when_the_budget_is_used_up_get_an_error(void **
 
 static int start_for_probes(void **state)
 {
-    start_with(state, both, add_probe_tls);
-    struct http_fixture *fixture = *state;
-    budget_lower(&fixture->budget, 1024);
-    return 0;
+    return start_with(state, both, add_probe_tls);
 }
 
-static void probes_need_no_budget(void **state)
+static void probes_go_beyond_an_exhausted_budget(void **state)
 {
     struct http_fixture *fixture = *state;
+    const uint64_t others = BUDGET_BYTES + BUDGET_BYTES / BUDGET_MARGIN_PART + 256 * KIB;
+    budget_take(&fixture->budget, others);
     struct client *client = open_client(fixture, http1, NULL);
     shake(client);
     say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
     expect(client, "early");
-    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES + HTTP_CONNECTION_BYTES);
+    assert_int_equal(budget_used(&fixture->budget),
+                     others + TLS_CONNECTION_BYTES + HTTP_CONNECTION_BYTES);
     close_client(client);
+    /* Not without a bound. */
+    enum { CLIENTS = HTTP_PROBES_BYTES / TLS_HANDSHAKE_BYTES + 10 };
+    struct loopback *clients[CLIENTS];
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        clients[i] = http_fixture_connect(fixture);
+        loopback_settle(clients[i]);
+        assert_true(budget_used(&fixture->budget) <= others + HTTP_PROBES_BYTES);
+    }
+    loopback_expect_end(clients[CLIENTS - 1]);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        loopback_close(clients[i]);
+    http_fixture_expect_connections(fixture, 0);
+    budget_return(&fixture->budget, others);
 }
 
 static void a_handshake_of_many_small_records_is_not_listened_to(void **state)
@@ -848,7 +863,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(clients_that_connect_together_do_not_starve_each_other,
                                         start_flood, finish),
         WITH_SERVER(clients_that_connect_when_the_budget_is_used_up_get_an_error),
-        cmocka_unit_test_setup_teardown(probes_need_no_budget, start_for_probes, finish),
+        cmocka_unit_test_setup_teardown(probes_go_beyond_an_exhausted_budget, start_for_probes,
+                                        finish),
         WITH_SERVER(a_stop_ends_handshakes),
     };
     signal(SIGPIPE, SIG_IGN);
