@@ -116,7 +116,15 @@ static void make_method(void)
     library->BIO_meth_set_ctrl(method, on_bio_ctrl);
 }
 
-/* Stores the reason; an alert by OpenSSL stays in the output. */
+static ptrdiff_t fail_because(struct tls_channel *channel, const char *reason)
+{
+    assert(channel->state != TLS_FAILED);
+    snprintf(channel->error, ERROR_BYTES_MAX, "%s", reason);
+    channel->state = TLS_FAILED;
+    return TLS_FAILED;
+}
+
+/* Stores OpenSSL's reason; an alert by it stays in the output. */
 static ptrdiff_t fail(struct tls_channel *channel)
 {
     const struct tls_library *library = channel->library;
@@ -162,7 +170,9 @@ static ptrdiff_t handshake(struct tls_channel *channel)
     const unsigned char *name = NULL;
     unsigned size = 0;
     channel->library->SSL_get0_alpn_selected(channel->ssl, &name, &size);
-    assert(size < PROTOCOL_BYTES_MAX);
+    /* OpenSSL does not compare a server's choice with what was offered (RFC 7301 §3.2). */
+    if (size >= PROTOCOL_BYTES_MAX || (size > 0 && memchr(name, '\0', size) != NULL))
+        return fail_because(channel, "the peer chose a protocol (ALPN) that is not known");
     if (size > 0)
         memcpy(channel->protocol, name, size);
     channel->is_open = true;

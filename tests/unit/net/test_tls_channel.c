@@ -733,6 +733,26 @@ static void bad_files_are_named(void **state)
     }
 }
 
+static void a_protocol_of_any_length_is_no_invariant(void **state)
+{
+    static const char *const long_name[] = {"a-protocol-with-a-long-name", NULL};
+    (void)state;
+    struct link *link = calloc(1, sizeof(*link));
+    link->contexts[CLIENT] =
+        client_of(&(struct tls_client_config){.common = {.ca_file = certificates_path("ca.pem")}},
+                  &(struct tls_context_settings){.protocols = long_name});
+    link->contexts[SERVER] = server_of(
+        &(struct tls_server_config){.common = {.cert_file = certificates_path("server.pem"),
+                                               .key_file = certificates_path("server.key")}},
+        &(struct tls_context_settings){.protocols = long_name});
+    begin_link(link, "localhost");
+    settle(link);
+    assert_int_equal(link->states[CLIENT], TLS_FAILED);
+    assert_false(tls_channel_is_open(link->channels[CLIENT]));
+    assert_non_null(strstr(tls_channel_error(link->channels[CLIENT]), "(ALPN)"));
+    free_link(link);
+}
+
 static void curves_that_the_library_lacks_are_reported(void **state)
 {
     (void)state;
@@ -774,6 +794,7 @@ int main(void)
         cmocka_unit_test(client_authorities_are_read_again_when_they_change),
         cmocka_unit_test(inline_pem_serves_as_files_do),
         cmocka_unit_test(bad_files_are_named),
+        cmocka_unit_test(a_protocol_of_any_length_is_no_invariant),
         cmocka_unit_test(curves_that_the_library_lacks_are_reported),
     };
     return cmocka_run_group_tests(tests, make, clean);
