@@ -82,6 +82,6 @@ enum { TLS_LIST_BYTES_MAX = 1024 }; /* room for all names, once each */
  * and left out, since they cannot be chosen: "" when there are no others. */
 bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
                           char ret_list[TLS_LIST_BYTES_MAX], struct error *error);
-/* The same for curves: "X25519:P-256:…"; "" for an empty list. */
+/* The same for curves: "X25519:P-256:…"; for an empty list those of Go but for X25519MLKEM768. */
 bool tls_curves_translate(const struct config_texts *names, char ret_list[TLS_LIST_BYTES_MAX],
                           struct error *error);

@@ -377,8 +377,7 @@ static void apply_tls(const struct curl_library *library, CURL *easy,
         library->easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, with_level);
     is_fine = tls_curves_translate(&tls->common.curve_preferences, list, &error);
     assert(is_fine && "the configuration was checked");
-    if (list[0] != '\0')
-        library->easy_setopt(easy, CURLOPT_SSL_EC_CURVES, list);
+    library->easy_setopt(easy, CURLOPT_SSL_EC_CURVES, list);
     if (is_set(tls->common.cert_file))
         library->easy_setopt(easy, CURLOPT_SSLCERT, tls->common.cert_file);
     else if (is_set(tls->common.cert_pem))

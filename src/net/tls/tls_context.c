@@ -127,7 +127,7 @@ static bool set_suites(const struct tls_context *context, SSL_CTX *ssl, struct e
                          library->OpenSSL_version(OPENSSL_VERSION), list);
     if (!tls_curves_translate(&config->curve_preferences, list, error))
         return error_prefix(error, "tls::curve_preferences");
-    if (list[0] != '\0' && library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_GROUPS_LIST, 0, list) != 1)
+    if (library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_GROUPS_LIST, 0, list) != 1)
         return error_set(error, "tls::curve_preferences: %s does not support all of %s",
                          library->OpenSSL_version(OPENSSL_VERSION), list);
     return true;

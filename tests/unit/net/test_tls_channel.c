@@ -733,6 +733,59 @@ static void bad_files_are_named(void **state)
     }
 }
 
+/* The first extension of that type in a ClientHello: its length and content. */
+static uint8_t *extension_of(uint8_t *hello, size_t size, uint8_t type, size_t *ret_size)
+{
+    size_t at = 5 + 4 + 2 + 32;                        /* record, handshake, version, random */
+    at += 1 + (size_t)hello[at];                       /* session id */
+    at += 2 + (size_t)hello[at] * 256 + hello[at + 1]; /* suites */
+    at += 1 + (size_t)hello[at] + 2;                   /* compression; length of the extensions */
+    while (at + 4 <= size) {
+        *ret_size = (size_t)hello[at + 2] * 256 + hello[at + 3];
+        if (hello[at] == 0 && hello[at + 1] == type)
+            return hello + at + 4;
+        at += 4 + *ret_size;
+    }
+    fail_msg("there is no extension %u", type);
+    return NULL;
+}
+
+/* A handshake by ffdhe8192 takes a server two hundred times longer than one by X25519. */
+static void only_curves_are_agreed_on(void **state)
+{
+    enum { GROUPS = 10, KEY_SHARE = 51, FFDHE8192 = 4 };
+    (void)state;
+    struct link *link = calloc(1, sizeof(*link));
+    link->contexts[CLIENT] =
+        client_of(&(struct tls_client_config){.common = {.ca_file = certificates_path("ca.pem")}},
+                  &(struct tls_context_settings){.protocols = h2});
+    link->contexts[SERVER] = server_of(
+        &(struct tls_server_config){.common = {.cert_file = certificates_path("server.pem"),
+                                               .key_file = certificates_path("server.key")}},
+        &(struct tls_context_settings){.protocols = h2});
+    begin_link(link, "localhost");
+    struct slice output = tls_channel_output(link->channels[CLIENT]);
+    uint8_t *hello = malloc(output.size);
+    memcpy(hello, output.data, output.size);
+    size_t size;
+    uint8_t *groups = extension_of(hello, output.size, GROUPS, &size);
+    assert_int_equal(size, 2 + 4 * 2);
+    for (size_t i = 2; i < size; i += 2) {
+        assert_int_equal(groups[i], 0); /* finite fields are 256 and more */
+        groups[i] = 1;
+        groups[i + 1] = FFDHE8192;
+    }
+    uint8_t *share = extension_of(hello, output.size, KEY_SHARE, &size);
+    share[2] = 1;
+    share[3] = FFDHE8192;
+    tls_channel_feed(link->channels[SERVER], slice_of(hello, output.size));
+    read_out(link, SERVER);
+    assert_int_equal(link->states[SERVER], TLS_FAILED);
+    assert_string_equal(tls_channel_error(link->channels[SERVER]), "no suitable key share");
+    free(hello);
+    free_link(link);
+}
+
 static void a_protocol_of_any_length_is_no_invariant(void **state)
 {
     static const char *const long_name[] = {"a-protocol-with-a-long-name", NULL};
@@ -794,6 +847,7 @@ int main(void)
         cmocka_unit_test(client_authorities_are_read_again_when_they_change),
         cmocka_unit_test(inline_pem_serves_as_files_do),
         cmocka_unit_test(bad_files_are_named),
+        cmocka_unit_test(only_curves_are_agreed_on),
         cmocka_unit_test(a_protocol_of_any_length_is_no_invariant),
         cmocka_unit_test(curves_that_the_library_lacks_are_reported),
     };
