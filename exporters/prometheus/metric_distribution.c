@@ -136,21 +136,27 @@ void metric_distribution_free(struct metric_distribution *distribution)
     mem_free(distribution);
 }
 
+/* Histograms with equal bounds; the others cannot be added. */
+static bool have_equal_bounds(const struct metric_distribution *a,
+                              const struct metric_distribution *b)
+{
+    bool is_equal = a->bounds_count == b->bounds_count && a->counts_count == b->counts_count;
+    for (size_t i = 0; is_equal && i < a->bounds_count; i++)
+        is_equal = a->bounds[i] == b->bounds[i];
+    return is_equal;
+}
+
 static struct metric_distribution *sum_histograms(const struct metric_distribution *before,
                                                   const struct metric_distribution *after,
-                                                  bool is_after_newer)
+                                                  bool is_after_newer,
+                                                  const struct metric_distribution_sizes *sizes)
 {
     const struct metric_distribution *newer = is_after_newer ? after : before;
     const struct metric_distribution *older = is_after_newer ? before : after;
-    const struct metric_distribution_sizes sizes = {.bounds = newer->bounds_count,
-                                                    .counts = newer->counts_count};
-    struct metric_distribution *sum = create(METRIC_HISTOGRAM, &sizes);
-    bool is_equal = older->bounds_count == newer->bounds_count;
+    struct metric_distribution *sum = create(METRIC_HISTOGRAM, sizes);
+    const bool is_equal = have_equal_bounds(older, newer);
     if (sum == NULL)
         return NULL;
-    for (size_t i = 0; is_equal && i < newer->bounds_count; i++)
-        is_equal = older->bounds[i] == newer->bounds[i];
-    is_equal = is_equal && older->counts_count == newer->counts_count;
     sum->has_sum = true;
     sum->count = newer->count + (is_equal ? older->count : 0);
     sum->sum = newer->sum + (is_equal ? older->sum : 0);
@@ -187,40 +193,85 @@ static struct side side_of(const struct metric_buckets *buckets, int32_t scale, 
                          .from = INT64_MIN};
 }
 
-/* As the Go collector: a bucket's upper bound is taken for 2^(scale + index + 1). Returns what
- * counts as zero then. */
-static uint64_t side_raise(struct side *side, int32_t scale, double threshold)
+/* Leaves those out that the threshold swallows. As in the Go collector, a bucket's upper bound is
+ * taken for 2^(scale + index + 1), whose exponent wraps. */
+static void side_raise(struct side *side, int32_t scale, double threshold)
+{
+    int above; /* the least exponent of a bound above the threshold */
+    if (threshold <= 0 || side->count == 0)
+        return;
+    if (!isfinite(threshold)) {
+        side->from = INT64_MAX;
+        return;
+    }
+    (void)frexp(threshold, &above);
+    const int64_t first = side_index(side, 0);
+    const int32_t exponent = (int32_t)(scale + first + 1);
+    if (exponent < above)
+        side->from = first + above - exponent;
+}
+
+/* What counts as zero. */
+static uint64_t side_zeros(const struct side *side)
 {
     uint64_t zeros = 0;
-    if (threshold <= 0 || side->count == 0)
-        return 0;
-    for (size_t i = 0; i < side->count; i++) {
-        int64_t index = side_index(side, i);
-        if (pow(2, (double)(int32_t)(scale + index + 1)) > threshold)
-            break;
+    for (size_t i = 0; i < side->count && side_index(side, i) < side->from; i++)
         zeros += side->counts[i];
-        side->from = index + 1;
-    }
     return zeros;
 }
 
-/* The span of both. False: nothing. */
-static bool sides_span(const struct side *sides, int64_t *ret_first, int64_t *ret_last)
+/* The sum of two exponential histograms, before its counts. */
+struct sides {
+    int32_t scale;
+    double threshold;
+    struct side positive[2];
+    struct side negative[2];
+    int64_t positive_first;
+    int64_t negative_first;
+    struct metric_distribution_sizes sizes;
+};
+
+/* Of how many buckets both are. */
+static size_t sides_span(const struct side *sides, int64_t *ret_first)
 {
-    bool is_any = false;
+    int64_t span_first = 0;
+    int64_t span_last = -1;
     for (size_t i = 0; i < 2; i++) {
         if (sides[i].count == 0)
             continue;
         int64_t first = side_index(&sides[i], 0);
         int64_t last = side_index(&sides[i], sides[i].count - 1);
+        const bool is_any = span_first <= span_last;
         first = first > sides[i].from ? first : sides[i].from;
         if (first > last)
             continue;
-        *ret_first = is_any && *ret_first < first ? *ret_first : first;
-        *ret_last = is_any && *ret_last > last ? *ret_last : last;
-        is_any = true;
+        span_first = is_any && span_first < first ? span_first : first;
+        span_last = is_any && span_last > last ? span_last : last;
     }
-    return is_any;
+    *ret_first = span_first;
+    return (size_t)(span_last - span_first + 1);
+}
+
+/* Reads no counts. */
+static struct sides sides_of(const struct metric_distribution *before,
+                             const struct metric_distribution *after)
+{
+    const int32_t scale = before->scale < after->scale ? before->scale : after->scale;
+    struct sides sides = {
+        .scale = scale,
+        .threshold = fmax(before->zero_threshold, after->zero_threshold),
+        .positive = {side_of(&before->positive, before->scale, scale),
+                     side_of(&after->positive, after->scale, scale)},
+        .negative = {side_of(&before->negative, before->scale, scale),
+                     side_of(&after->negative, after->scale, scale)},
+    };
+    if (sides.threshold > before->zero_threshold)
+        side_raise(&sides.positive[0], scale, sides.threshold);
+    if (sides.threshold > after->zero_threshold)
+        side_raise(&sides.positive[1], scale, sides.threshold);
+    sides.sizes.positive = sides_span(sides.positive, &sides.positive_first);
+    sides.sizes.negative = sides_span(sides.negative, &sides.negative_first);
+    return sides;
 }
 
 static void sides_add(const struct side *sides, int64_t first, struct metric_buckets *buckets)
@@ -234,50 +285,60 @@ static void sides_add(const struct side *sides, int64_t first, struct metric_buc
 }
 
 static struct metric_distribution *sum_exponential(const struct metric_distribution *before,
-                                                   const struct metric_distribution *after)
+                                                   const struct metric_distribution *after,
+                                                   const struct metric_distribution_sizes *sizes)
 {
-    int32_t scale = before->scale < after->scale ? before->scale : after->scale;
-    double threshold = fmax(before->zero_threshold, after->zero_threshold);
-    struct side positive[] = {side_of(&before->positive, before->scale, scale),
-                              side_of(&after->positive, after->scale, scale)};
-    struct side negative[] = {side_of(&before->negative, before->scale, scale),
-                              side_of(&after->negative, after->scale, scale)};
-    uint64_t zeros = before->zero_count + after->zero_count;
-    if (threshold > before->zero_threshold)
-        zeros += side_raise(&positive[0], scale, threshold);
-    if (threshold > after->zero_threshold)
-        zeros += side_raise(&positive[1], scale, threshold);
-    int64_t positive_first = 0, positive_last = -1, negative_first = 0, negative_last = -1;
-    sides_span(positive, &positive_first, &positive_last);
-    sides_span(negative, &negative_first, &negative_last);
-    const struct metric_distribution_sizes sizes = {
-        .positive = (size_t)(positive_last - positive_first + 1),
-        .negative = (size_t)(negative_last - negative_first + 1)};
-    if (sizes.positive > METRIC_BUCKETS_MAX || sizes.negative > METRIC_BUCKETS_MAX)
-        return NULL;
-    struct metric_distribution *sum = create(METRIC_EXPONENTIAL, &sizes);
+    const struct sides sides = sides_of(before, after);
+    assert(sizes->positive == sides.sizes.positive && sizes->negative == sides.sizes.negative);
+    struct metric_distribution *sum = create(METRIC_EXPONENTIAL, sizes);
     if (sum == NULL)
         return NULL;
-    sum->scale = scale;
-    sum->zero_threshold = threshold;
-    sum->zero_count = zeros;
+    sum->scale = sides.scale;
+    sum->zero_threshold = sides.threshold;
+    sum->zero_count = before->zero_count + after->zero_count + side_zeros(&sides.positive[0]) +
+                      side_zeros(&sides.positive[1]);
     sum->count = before->count + after->count;
     sum->has_sum = before->has_sum && after->has_sum;
     sum->sum = sum->has_sum ? before->sum + after->sum : 0;
-    sum->positive.offset = (int32_t)positive_first;
-    sum->positive.count = sizes.positive;
-    sum->negative.offset = (int32_t)negative_first;
-    sum->negative.count = sizes.negative;
-    sides_add(positive, positive_first, &sum->positive);
-    sides_add(negative, negative_first, &sum->negative);
+    sum->positive.offset = (int32_t)sides.positive_first;
+    sum->positive.count = sizes->positive;
+    sum->negative.offset = (int32_t)sides.negative_first;
+    sum->negative.count = sizes->negative;
+    sides_add(sides.positive, sides.positive_first, &sum->positive);
+    sides_add(sides.negative, sides.negative_first, &sum->negative);
     return sum;
+}
+
+bool metric_distribution_stays(const struct metric_distribution *before,
+                               const struct metric_distribution *after, bool is_after_newer)
+{
+    assert(before->kind == after->kind);
+    return before->kind == METRIC_HISTOGRAM && !is_after_newer && before->exemplars_count == 0 &&
+           !have_equal_bounds(before, after);
+}
+
+bool metric_distribution_measure_sum(const struct metric_distribution *before,
+                                     const struct metric_distribution *after, bool is_after_newer,
+                                     struct metric_distribution_sizes *ret_sizes)
+{
+    assert(before->kind == after->kind);
+    if (before->kind == METRIC_HISTOGRAM) {
+        const struct metric_distribution *newer = is_after_newer ? after : before;
+        *ret_sizes = (struct metric_distribution_sizes){.bounds = newer->bounds_count,
+                                                        .counts = newer->counts_count};
+        return true;
+    }
+    *ret_sizes = sides_of(before, after).sizes;
+    return ret_sizes->positive <= METRIC_BUCKETS_MAX && ret_sizes->negative <= METRIC_BUCKETS_MAX;
 }
 
 struct metric_distribution *metric_distribution_sum(const struct metric_distribution *before,
                                                     const struct metric_distribution *after,
-                                                    bool is_after_newer)
+                                                    bool is_after_newer,
+                                                    const struct metric_distribution_sizes *sizes)
 {
     assert(before->kind == after->kind);
-    return before->kind == METRIC_EXPONENTIAL ? sum_exponential(before, after)
-                                              : sum_histograms(before, after, is_after_newer);
+    return before->kind == METRIC_EXPONENTIAL
+               ? sum_exponential(before, after, sizes)
+               : sum_histograms(before, after, is_after_newer, sizes);
 }

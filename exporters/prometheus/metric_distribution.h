@@ -60,12 +60,21 @@ size_t metric_distribution_bytes(const struct metric_distribution_sizes *sizes);
 /* Reads what the point has. sizes: those measured. NULL: no memory. */
 struct metric_distribution *metric_distribution_of(const struct metric_point *point,
                                                    const struct metric_distribution_sizes *sizes);
-/* Adds a point of a delta series of (exponential) histograms to what was before; exemplars are not
- * kept. Without equal bounds the later counts alone. NULL: no memory, or more than
- * METRIC_BUCKETS_MAX buckets. */
+/* A point of a delta series of (exponential) histograms is added to what was before; exemplars are
+ * not kept. Without equal bounds the later counts count alone. */
+/* Whether that leaves what was before as it is. Takes time for `after` alone. */
+bool metric_distribution_stays(const struct metric_distribution *before,
+                               const struct metric_distribution *after, bool is_after_newer);
+/* What the sum needs, in constant time; charged as above. False: more than METRIC_BUCKETS_MAX
+ * buckets. */
+bool metric_distribution_measure_sum(const struct metric_distribution *before,
+                                     const struct metric_distribution *after, bool is_after_newer,
+                                     struct metric_distribution_sizes *ret_sizes);
+/* Takes time for both. sizes: those measured. NULL: no memory. */
 struct metric_distribution *metric_distribution_sum(const struct metric_distribution *before,
                                                     const struct metric_distribution *after,
-                                                    bool is_after_newer);
+                                                    bool is_after_newer,
+                                                    const struct metric_distribution_sizes *sizes);
 /* NULL is a no-op. */
 void metric_distribution_free(struct metric_distribution *distribution);
 

@@ -18,9 +18,9 @@
 #include "src/base/hash_table.h"
 #include "src/base/mem.h"
 
-/* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one, a
- * label, or LABEL_COST_BYTES of names and labels that are translated, checked and copied. A new
- * series is SERIES_COST of them. */
+/* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one or
+ * of buckets, a label, or LABEL_COST_BYTES of names and labels that are translated, checked and
+ * copied. A new series is SERIES_COST of them. */
 enum { COST_MAX = 4096, COST_BYTES = 512, LABEL_COST_BYTES = 32, SERIES_COST = 5 };
 
 /* Metrics with a longer name and unit are left out: each new series translates and compares them,
@@ -695,24 +695,52 @@ static size_t bytes_of(const struct metric_distribution *distribution)
 
 /* Takes the place of the old one, which may be NULL. Charged before it is made: a point of few
  * bytes may need many. NULL: no memory. */
-static struct metric_distribution *distribution_read(struct metric_store *store,
+static struct metric_distribution *distribution_read(struct metric_addition *addition,
                                                      const struct metric_point *point,
                                                      const struct metric_distribution *old)
 {
+    struct metric_store *store = addition->store;
     const struct metric_distribution_sizes sizes = metric_distribution_measure(point);
     const size_t bytes = metric_distribution_bytes(&sizes);
     if (!has_room(store, bytes, bytes_of(old)) || !charge_beyond(store, bytes))
         return NULL;
+    addition->cost += bytes / COST_BYTES;
     struct metric_distribution *distribution = metric_distribution_of(point, &sizes);
     if (distribution == NULL)
         discharge(store, bytes);
     return distribution;
 }
 
+/* What the old one is after a delta: it takes its place. A point of few bytes may be added to many
+ * buckets. NULL: no memory. */
+static struct metric_distribution *distribution_add(struct metric_addition *addition,
+                                                    struct metric_distribution *old,
+                                                    const struct metric_distribution *delta,
+                                                    bool is_delta_newer)
+{
+    struct metric_store *store = addition->store;
+    struct metric_distribution_sizes sizes;
+    if (metric_distribution_stays(old, delta, is_delta_newer)) {
+        old->refs++;
+        return old;
+    }
+    if (!metric_distribution_measure_sum(old, delta, is_delta_newer, &sizes))
+        return NULL;
+    const size_t bytes = metric_distribution_bytes(&sizes);
+    if (!has_room(store, bytes, old->bytes + delta->bytes) || !charge_beyond(store, bytes))
+        return NULL;
+    addition->cost += (old->bytes + bytes) / COST_BYTES;
+    struct metric_distribution *sum = metric_distribution_sum(old, delta, is_delta_newer, &sizes);
+    if (sum == NULL)
+        discharge(store, bytes);
+    return sum;
+}
+
 /* Sets what the point has besides a number. False: no memory. */
-static bool series_set_distribution(struct metric_store *store, struct series *series,
+static bool series_set_distribution(struct metric_addition *addition, struct series *series,
                                     const struct metric_point *point, bool is_added)
 {
+    struct metric_store *store = addition->store;
     struct metric_distribution *old = series->distribution;
     struct metric_distribution *made = NULL;
     bool is_number = point->kind == METRIC_GAUGE || point->kind == METRIC_SUM;
@@ -721,17 +749,12 @@ static bool series_set_distribution(struct metric_store *store, struct series *s
     struct slice bytes;
     if (!is_number ||
         (series->family->type == EXPOSITION_COUNTER && metric_items_next(&exemplars, &bytes))) {
-        made = distribution_read(store, point, old);
+        made = distribution_read(addition, point, old);
         if (made != NULL && is_added && !is_number) {
-            struct metric_distribution *after = made;
-            made = metric_distribution_sum(old, after,
-                                           (int64_t)point->time_ns >= (int64_t)series->time_ns);
-            if (made != NULL && !(has_room(store, made->bytes, bytes_of(old) + after->bytes) &&
-                                  charge_beyond(store, made->bytes))) {
-                metric_distribution_free(made);
-                made = NULL;
-            }
-            distribution_unref(store, after);
+            struct metric_distribution *delta = made;
+            made = distribution_add(addition, old, delta,
+                                    (int64_t)point->time_ns >= (int64_t)series->time_ns);
+            distribution_unref(store, delta);
         }
         if (made == NULL)
             return false;
@@ -779,7 +802,7 @@ static void take_point(struct metric_addition *addition, const struct place *pla
         lose(addition, metric, series->unusable, false);
         return;
     }
-    if (!series_set_distribution(store, series, point, is_added)) {
+    if (!series_set_distribution(addition, series, point, is_added)) {
         lose(addition, metric, "there is no memory for its buckets or exemplars", true);
         if (series->updated_ns == 0)
             series_remove(store, series);

@@ -1075,11 +1075,58 @@ static struct slice points_of_a_scope_in_the_way(size_t n)
     return enclose(&out, 0);
 }
 
+static void put_fixed64(struct profile_bytes *out, uint32_t number, uint64_t value)
+{
+    uint8_t field[1 + sizeof(value)] = {(uint8_t)wire_tag(number, WIRE_FIXED64)};
+    for (size_t i = 0; i < sizeof(value); i++)
+        field[1 + i] = (uint8_t)(value >> 8 * i);
+    profile_bytes_add(out, slice_of(field, sizeof(field)));
+}
+
+/* A data point of a delta with one bucket below zero and so many above. */
+static void put_exponential_delta(struct profile_bytes *out, uint64_t start_ns, uint64_t negative,
+                                  size_t positives)
+{
+    static const uint64_t threshold_bits = 0x7e37e43c8800759c; /* 1e300 */
+    const size_t point = out->size;
+    put_fixed64(out, 2, start_ns);
+    put_fixed64(out, 3, 5);
+    if (positives == 0)
+        put_fixed64(out, 14, threshold_bits);
+    size_t buckets = out->size;
+    put_number(out, 1, negative);
+    put_number(out, 2, 1);
+    profile_bytes_wrap(out, buckets, 9);
+    buckets = out->size;
+    for (size_t i = 0; i < positives; i++)
+        put_varint(out, 1);
+    profile_bytes_wrap(out, buckets, 2);
+    profile_bytes_wrap(out, buckets, 8);
+    profile_bytes_wrap(out, point, 1);
+}
+
+/* One has many buckets; those that follow cannot be added to it, since theirs are too far away. */
+static struct slice points_too_far_from_others(size_t n)
+{
+    enum { FAR = 2000000000, DELTA = 1, EXPONENTIAL = 10 };
+    struct profile_bytes out = {0};
+    put_text(&out, 1, "m");
+    const size_t data = out.size;
+    put_exponential_delta(&out, 1, 0, 8 * n);
+    for (size_t i = 0; i < n; i++)
+        put_exponential_delta(&out, 5, FAR, 0);
+    put_number(&out, 2, DELTA);
+    profile_bytes_wrap(&out, data, EXPONENTIAL);
+    profile_bytes_wrap(&out, 0, RECORDS);
+    return enclose(&out, 0);
+}
+
 static const struct work_shape points_of_long_texts[] = {
     {"points of a long name", points_of_a_long_name},
     {"points of a wide scope", points_of_a_wide_scope},
     {"points of a long key", points_of_a_long_key},
     {"points of a scope in the way", points_of_a_scope_in_the_way},
+    {"points too far from others", points_too_far_from_others},
 };
 
 static struct metric_store *add_points(struct slice request, struct budget *budget)
@@ -1308,7 +1355,7 @@ int main(int argc, char **argv)
             failed += work_check(of_writing, 2, shapes, sizeof(shapes) / sizeof(shapes[0]) - 1,
                                  argc, argv);
             failed += work_check(of_writing, 2, wide_points, 2, argc, argv);
-            failed += work_check(of_points, 1, points_of_long_texts, 4, argc, argv);
+            failed += work_check(of_points, 1, points_of_long_texts, 5, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);

@@ -470,6 +470,108 @@ static void deltas_of_exponential_histograms_add_up(void **state)
     close_store(&fixture);
 }
 
+/* A bucket's bound is taken for 2^(scale + index + 1); those up to the threshold count as zero. */
+static void a_zero_threshold_swallows_buckets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *threshold;
+        const uint8_t native[32];
+        size_t native_bytes;
+    } cases[] = {
+        /* zero_count 6, counts 4 and 5 from index 0 on */
+        {"1", {0x38, 0x06, 0x62, 0x04, 0x08, 0x02, 0x10, 0x02, 0x68, 0x08, 0x68, 0x02}, 12},
+        {"1.5", {0x38, 0x06, 0x62, 0x04, 0x08, 0x02, 0x10, 0x02, 0x68, 0x08, 0x68, 0x02}, 12},
+        {"2", {0x38, 0x0a, 0x62, 0x04, 0x08, 0x04, 0x10, 0x01, 0x68, 0x0a}, 10},
+        {"1e300", {0x38, 0x0f}, 2},
+        {"\"Infinity\"", {0x38, 0x0f}, 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char json[512];
+        struct fixture fixture = default_fixture();
+        fixture.settings.labels.has_scope = false;
+        open_store(&fixture, UINT64_MAX);
+        add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1",
+                                                 POINT("1", "5",
+                                                       "\"count\":\"15\",\"positive\":{\"offset\":"
+                                                       "-3,\"bucketCounts\":[\"1\",\"2\",\"3\","
+                                                       "\"4\",\"5\"]}"))));
+        snprintf(json, sizeof(json),
+                 METRICS_OF("", EXPONENTIAL("e", "1", POINT("5", "6", "\"zeroThreshold\":%s"))),
+                 cases[i].threshold);
+        assert_int_equal(add(&fixture, json).no_room, 0);
+        char *text = scrape(&fixture, EXPOSITION_PROTOBUF);
+        assert_non_null(memmem(text, scraped_bytes, cases[i].native, cases[i].native_bytes));
+        free(text);
+        close_store(&fixture);
+    }
+}
+
+/* A metric of delta points: one with so many buckets, then small ones that are added to it. */
+static char *deltas_of_many_buckets(unsigned buckets, unsigned points)
+{
+    char *json;
+    size_t size;
+    FILE *out = open_memstream(&json, &size);
+    assert_non_null(out);
+    fputs("{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"h\","
+          "\"exponentialHistogram\":{\"aggregationTemporality\":1,\"dataPoints\":[{"
+          "\"startTimeUnixNano\":\"1\",\"timeUnixNano\":\"5\",\"positive\":{\"bucketCounts\":[",
+          out);
+    for (unsigned i = 0; i < buckets; i++)
+        fputs(i > 0 ? ",\"1\"" : "\"1\"", out);
+    fputs("]}", out);
+    for (unsigned i = 0; i < points; i++)
+        fputs("},{\"startTimeUnixNano\":\"5\",\"timeUnixNano\":\"5\"", out);
+    fputs("}]}}]}]}]}", out);
+    fclose(out);
+    return json;
+}
+
+/* However short the points are. */
+static void a_point_costs_the_buckets_that_it_is_added_to(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 16000, POINTS = 100, PIECES_MIN = 4 };
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    char *json = deltas_of_many_buckets(BUCKETS, POINTS);
+    const unsigned before = pieces;
+    struct metric_store_losses losses = add(&fixture, json);
+    assert_int_equal(losses.unusable + losses.no_room, 0);
+    assert_true(pieces - before >= PIECES_MIN);
+    free(json);
+    close_store(&fixture);
+}
+
+/* Deltas that ended before, with other bounds, change nothing; but for the exemplars. */
+static void late_deltas_with_other_bounds_copy_nothing(void **state)
+{
+    (void)state;
+    static const char late[] =
+        METRICS_OF("", HISTOGRAM("h", "1", POINT("5", "4", "\"count\":\"1\"")));
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, METRICS_OF("", HISTOGRAM("h", "1",
+                                           POINT("1", "5",
+                                                 "\"count\":\"3\",\"sum\":1,\"bucketCounts\":"
+                                                 "[\"1\",\"2\"],\"explicitBounds\":[1],"
+                                                 "\"exemplars\":[{\"asDouble\":1}]"))));
+    uint64_t tries[3];
+    for (size_t i = 0; i < 3; i++) {
+        const uint64_t before = mem_tries();
+        assert_int_equal(add(&fixture, late).no_room, 0);
+        tries[i] = mem_tries() - before;
+        expect(&fixture, EXPOSITION_TEXT,
+               "# HELP h \n# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 3\n"
+               "h_sum 1\nh_count 3\n");
+    }
+    assert_int_equal(tries[1], tries[0] - 1);
+    assert_int_equal(tries[2], tries[1]);
+    close_store(&fixture);
+}
+
 /* Counts beyond 2^63 wrap, as in the Go client. */
 static void counts_of_exponential_histograms_may_wrap(void **state)
 {
@@ -1096,6 +1198,9 @@ int main(void)
         cmocka_unit_test(settings_decide_about_labels),
         cmocka_unit_test(exemplars_are_shown_in_openmetrics),
         cmocka_unit_test(deltas_of_exponential_histograms_add_up),
+        cmocka_unit_test(a_zero_threshold_swallows_buckets),
+        cmocka_unit_test(a_point_costs_the_buckets_that_it_is_added_to),
+        cmocka_unit_test(late_deltas_with_other_bounds_copy_nothing),
         cmocka_unit_test(counts_of_exponential_histograms_may_wrap),
         cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
         cmocka_unit_test(series_expire),
