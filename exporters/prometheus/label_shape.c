@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "exporters/prometheus/metric_labels.h"
-#include "src/base/arena.h"
 #include "src/otlp/wire.h"
 #include "src/prometheus/exposition.h"
 
@@ -63,13 +62,9 @@ size_t label_shape_bytes_max(const struct metric_labels *labels)
     return bytes;
 }
 
-struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena)
+void label_shape_make(const struct metric_labels *labels, struct label_shape *shape)
 {
     const size_t count = labels->count + labels->shared_count;
-    const size_t bytes = label_shape_bytes_max(labels);
-    struct label_shape *shape = bytes < INT32_MAX ? arena_try_alloc(arena, bytes) : NULL;
-    if (shape == NULL)
-        return NULL;
     *shape = (struct label_shape){.labels_count = (uint32_t)count,
                                   .own_count = (uint32_t)labels->count,
                                   .is_plain = true,
@@ -106,7 +101,6 @@ struct label_shape *label_shape_make(const struct metric_labels *labels, struct 
         size += label->value.size;
     }
     shape->bytes = (size_t)((uint8_t *)text + size - (uint8_t *)shape);
-    return shape;
 }
 
 size_t label_values_bytes(const struct metric_labels *labels)

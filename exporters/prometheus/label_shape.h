@@ -12,8 +12,6 @@
 #include "exporters/prometheus/metric_labels.h"
 #include "src/base/slice.h"
 
-struct arena;
-
 /* A label, in the order of the names: its value in the block, or which one of the series' own. */
 struct shape_label {
     uint32_t at; /* SHAPE_OWN: its own */
@@ -35,8 +33,10 @@ struct label_shape {
 
 /* What the shape of a series' labels takes at the most; without a pass over their bytes. */
 size_t label_shape_bytes_max(const struct metric_labels *labels);
-/* In the arena. NULL: it is full, or there are more than 2 GiB. */
-struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena);
+/* Makes it there, in so much room, which is at most LABEL_SHAPE_BYTES_MAX; its bytes may be
+ * less. */
+enum { LABEL_SHAPE_BYTES_MAX = INT32_MAX };
+void label_shape_make(const struct metric_labels *labels, struct label_shape *shape);
 
 /* The own values of a series: each behind its size, a varint. */
 size_t label_values_bytes(const struct metric_labels *labels);

@@ -336,22 +336,35 @@ void metric_labels_begin(struct metric_labels *labels, const struct metric_label
     labels->settings = settings;
     labels->seed = seed;
     labels->budget = budget;
-    labels->has_shared = false;
-    arena_init_charged(&labels->shared_arena, SCRATCH_BYTES_MAX, budget);
+    labels->has_shared = labels->resource.is_made = labels->scope.is_made = false;
+    arena_init_charged(&labels->resource.arena, SCRATCH_BYTES_MAX, budget);
+    arena_init_charged(&labels->scope.arena, SCRATCH_BYTES_MAX, budget);
     labels->keys_of = NULL;
     labels->keys_count = 0;
 }
 
-void metric_labels_forget_shared(struct metric_labels *labels)
+static void forget_part(struct metric_labels_part *part)
+{
+    part->is_made = false;
+    if (part->arena.used_bytes > 0)
+        arena_clear(&part->arena);
+}
+
+void metric_labels_forget_scope(struct metric_labels *labels)
 {
     labels->has_shared = false;
-    if (labels->shared_arena.used_bytes > 0)
-        arena_clear(&labels->shared_arena);
+    forget_part(&labels->scope);
+}
+
+void metric_labels_forget_resource(struct metric_labels *labels)
+{
+    metric_labels_forget_scope(labels);
+    forget_part(&labels->resource);
 }
 
 void metric_labels_end(struct metric_labels *labels)
 {
-    metric_labels_forget_shared(labels);
+    metric_labels_forget_resource(labels);
 }
 
 void metric_labels_init(struct metric_labels *labels)
@@ -367,46 +380,93 @@ void metric_labels_fini(struct metric_labels *labels)
     arena_clear(&labels->arena);
 }
 
-/* The list becomes what is shared. */
-static void labels_keep_shared(struct metric_labels *labels)
+/* The list becomes a part. */
+static void labels_keep_part(struct metric_labels *labels, struct metric_labels_part *part)
 {
-    memcpy(labels->shared, labels->list, labels->count * sizeof(labels->list[0]));
-    labels->shared_count = labels->count;
-    labels->shared_failure = labels->failure;
-    labels->shared_bytes = 0;
-    labels->shared_hash = (struct metric_hash){0};
+    memcpy(part->list, labels->list, labels->count * sizeof(labels->list[0]));
+    part->count = labels->count;
+    part->failure = labels->failure;
+    part->is_memory = labels->is_memory;
+    part->bytes = 0;
+    part->hash = (struct metric_hash){0};
     for (size_t i = 0; i < labels->count; i++) {
         struct slice name = labels->list[i].name;
         struct slice value = labels->list[i].value;
-        const struct metric_hash parts[] = {labels->shared_hash, metric_hash_of(labels->seed, name),
+        const struct metric_hash parts[] = {part->hash, metric_hash_of(labels->seed, name),
                                             metric_hash_of(labels->seed, value)};
-        labels->shared_hash = metric_hash_of(labels->seed, slice_of(parts, sizeof(parts)));
-        labels->shared_bytes += exposition_label_max(name, value) + 1 + value.size;
+        part->hash = metric_hash_of(labels->seed, slice_of(parts, sizeof(parts)));
+        part->bytes += exposition_label_max(name, value) + 1 + value.size;
     }
-    labels->shared_is_memory = labels->is_memory;
-    labels->has_shared = true;
+    part->is_made = true;
 }
 
-/* In the arena of what is shared, by way of the list. */
-static void labels_make_shared(struct metric_labels *labels, const struct resource_view *resource,
-                               const struct scope_view *scope)
+/* The labels of the resource, or of the scope if it is given: in the arena of the part, by way of
+ * the list. */
+static void labels_make_part(struct metric_labels *labels, struct metric_labels_part *part,
+                             const struct resource_view *resource, const struct scope_view *scope)
 {
     const struct metric_label_settings *settings = labels->settings;
     const struct arena own = labels->arena;
-    labels->arena = labels->shared_arena;
-    labels_add_resource(labels, resource);
-    if (settings->has_scope)
-        labels_add_scope(labels, scope);
-    labels_add_target(labels, resource);
-    for (size_t i = 0; i < settings->const_labels->count; i++)
-        labels_add_named(labels, slice_of_text(settings->const_labels->pairs[i].key),
-                         slice_of_text(settings->const_labels->pairs[i].value));
+    labels->arena = part->arena;
+    if (scope != NULL) {
+        if (settings->has_scope)
+            labels_add_scope(labels, scope);
+    } else {
+        labels_add_resource(labels, resource);
+        labels_add_target(labels, resource);
+        for (size_t i = 0; i < settings->const_labels->count; i++)
+            labels_add_named(labels, slice_of_text(settings->const_labels->pairs[i].key),
+                             slice_of_text(settings->const_labels->pairs[i].value));
+    }
     labels_sort(labels);
     labels_check(labels, false);
-    labels_keep_shared(labels);
-    labels->shared_arena = labels->arena;
+    labels_keep_part(labels, part);
+    part->arena = labels->arena;
     labels->arena = own;
     labels->count = 0;
+    labels->failure = NULL;
+    labels->is_memory = false;
+}
+
+/* Merges the parts. Names are compared across them alone, which takes time for the scope's bytes:
+ * a resource may have many scopes. */
+static void labels_merge_parts(struct metric_labels *labels)
+{
+    const struct metric_labels_part *resource = &labels->resource;
+    const struct metric_labels_part *scope = &labels->scope;
+    const struct metric_hash hashes[] = {resource->hash, scope->hash};
+    size_t left = 0;
+    size_t right = 0;
+    labels->has_shared = true;
+    labels->shared_count = 0;
+    labels->shared_bytes = resource->bytes + scope->bytes;
+    labels->shared_hash = metric_hash_of(labels->seed, slice_of(hashes, sizeof(hashes)));
+    labels->shared_failure = resource->failure != NULL ? resource->failure : scope->failure;
+    labels->shared_is_memory = resource->failure != NULL ? resource->is_memory : scope->is_memory;
+    if (labels->shared_failure == NULL && resource->count + scope->count > METRIC_LABELS_MAX)
+        labels->shared_failure = too_many;
+    if (labels->shared_failure != NULL)
+        return;
+    while (left < resource->count || right < scope->count) {
+        const int order = right == scope->count ? -1
+                          : left == resource->count
+                              ? 1
+                              : slice_compare(resource->list[left].name, scope->list[right].name);
+        if (order == 0)
+            labels->shared_failure = a_name_twice;
+        labels->shared[labels->shared_count++] =
+            order < 0 ? resource->list[left++] : scope->list[right++];
+    }
+}
+
+static void labels_make_shared(struct metric_labels *labels, const struct resource_view *resource,
+                               const struct scope_view *scope)
+{
+    if (!labels->resource.is_made)
+        labels_make_part(labels, &labels->resource, resource, NULL);
+    if (!labels->scope.is_made)
+        labels_make_part(labels, &labels->scope, resource, scope);
+    labels_merge_parts(labels);
 }
 
 static int compare_names(const void *a, const void *b)

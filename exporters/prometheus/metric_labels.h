@@ -64,6 +64,18 @@ struct metric_label {
 
 enum { METRIC_LABELS_MAX = 1024, METRIC_SERVICE_KEYS = 3 }; /* of a series */
 
+/* Labels that many series have, made once. */
+struct metric_labels_part {
+    bool is_made;
+    struct arena arena;
+    struct metric_label list[METRIC_LABELS_MAX]; /* sorted by name */
+    size_t count;
+    size_t bytes;        /* room for them in a shape */
+    const char *failure; /* as below */
+    bool is_memory;
+    struct metric_hash hash;
+};
+
 struct metric_labels {
     const struct metric_label_settings *settings;
     struct budget *budget;
@@ -71,11 +83,12 @@ struct metric_labels {
     struct arena arena;
     struct metric_label list[METRIC_LABELS_MAX];
     size_t count;
-    const char *failure; /* why there can be no such series; NULL: there can */
-    bool is_memory;      /* because memory is short */
-    /* What series of one scope have in common, made once: all labels but those of the point. */
+    const char *failure;                /* why there can be no such series; NULL: there can */
+    bool is_memory;                     /* because memory is short */
+    struct metric_labels_part resource; /* with those that are configured */
+    struct metric_labels_part scope;
+    /* Both: all labels but those of the point. */
     bool has_shared;
-    struct arena shared_arena;
     struct metric_label shared[METRIC_LABELS_MAX];
     size_t shared_count;
     size_t shared_bytes; /* room for them in a shape */
@@ -94,14 +107,16 @@ struct metric_labels {
 void metric_labels_begin(struct metric_labels *labels, const struct metric_label_settings *settings,
                          uint64_t seed, struct budget *budget);
 void metric_labels_end(struct metric_labels *labels);
-/* Another scope or resource follows. */
-void metric_labels_forget_shared(struct metric_labels *labels);
+/* Another scope follows, or another resource with its scopes. */
+void metric_labels_forget_scope(struct metric_labels *labels);
+void metric_labels_forget_resource(struct metric_labels *labels);
 
 /* Before and after each list of labels. */
 void metric_labels_init(struct metric_labels *labels);
 void metric_labels_fini(struct metric_labels *labels);
 /* Fills the list with the point's own labels, sorted by name, and those that are shared, names_hash
- * and failure. Takes time for the point's bytes, and once for those of its scope and resource. */
+ * and failure. Takes time for the point's bytes, once for those of its scope, and once for those of
+ * its resource. */
 void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
                              const struct scope_view *scope, const struct metric_point *point);
 /* Fills the list with all labels of the resource's target_info. */

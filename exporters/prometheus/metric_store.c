@@ -316,8 +316,38 @@ struct metric_addition {
     const char *reason; /* why Prometheus has nothing for the metric; NULL: it has */
     struct metric_items points;
     const char *unusable; /* why the series that is being made can have no points; NULL: it can */
+    /* What was made for points of the resource and of the metric at hand, and the last shape; NULL:
+     * nothing. References, so that it is made once for all of them, also if their series find no
+     * room. */
+    struct resource *resource_made;
+    bool has_no_resource; /* there was no room for it: this holds for its later points, too */
+    struct family *family_made;
+    struct label_shape *shape_made;
     struct metric_labels labels; /* large */
 };
+
+static void forget_family(struct metric_addition *addition)
+{
+    if (addition->family_made != NULL)
+        family_unref(addition->store, addition->family_made);
+    addition->family_made = NULL;
+}
+
+static void forget_resource(struct metric_addition *addition)
+{
+    if (addition->resource_made != NULL)
+        resource_unref(addition->store, addition->resource_made);
+    addition->resource_made = NULL;
+    addition->has_no_resource = false;
+    metric_labels_forget_resource(&addition->labels);
+}
+
+static void forget_shape(struct metric_addition *addition)
+{
+    if (addition->shape_made != NULL)
+        shape_unref(addition->store, addition->shape_made);
+    addition->shape_made = NULL;
+}
 
 static void lose(struct metric_addition *addition, const struct metric *metric, const char *reason,
                  bool is_memory)
@@ -330,7 +360,7 @@ static void lose(struct metric_addition *addition, const struct metric *metric, 
     addition->losses.name = metric->name;
 }
 
-/* NULL: no memory. */
+/* With a reference. NULL: no memory. */
 static struct resource *resource_create(struct metric_addition *addition,
                                         const struct resource_view *view)
 {
@@ -338,6 +368,7 @@ static struct resource *resource_create(struct metric_addition *addition,
     struct metric_labels *labels = &addition->labels;
     struct resource *resource = NULL;
     metric_labels_init(labels);
+    addition->cost += view->attributes.size / LABEL_COST_BYTES;
     bool has_target = view->target.service.data != NULL && view->target.instance.data != NULL &&
                       view->target.instance.size > 0 && view->target.service.size > 0;
     if (has_target)
@@ -351,8 +382,12 @@ static struct resource *resource_create(struct metric_addition *addition,
     bool is_plain = true;
     size_t size = text != NULL && has_target ? metric_labels_write(labels, text, &is_plain) : 0;
     if (text != NULL && charge(store, sizeof(*resource) + size)) {
-        resource = mem_zalloc(sizeof(*resource) + size);
-        resource->walk = store->walk;
+        resource = mem_try_zalloc(sizeof(*resource) + size);
+        if (resource == NULL)
+            discharge(store, sizeof(*resource) + size);
+    }
+    if (resource != NULL) {
+        resource->refs = 1;
         resource->hash = view->hash;
         resource->target = view->target_hash;
         resource->has_target = has_target;
@@ -383,14 +418,13 @@ static struct resource *resource_get(struct metric_addition *addition,
     struct metric_store *store = addition->store;
     struct resource *resource = resource_find(store, &view->hash);
     if (resource == NULL) {
-        resource = resource_create(addition, view);
-        if (resource == NULL)
+        if (addition->resource_made == NULL && !addition->has_no_resource)
+            addition->resource_made = resource_create(addition, view);
+        resource = addition->resource_made;
+        addition->has_no_resource = resource == NULL;
+        if (resource == NULL || !hash_table_add(&store->resources, view->hash.low, resource))
             return NULL;
-        if (!hash_table_add(&store->resources, view->hash.low, resource)) {
-            resource->refs = 1;
-            resource_unref(store, resource);
-            return NULL;
-        }
+        resource->walk = store->walk;
     }
     resource->refs++;
     resource->live++;
@@ -450,6 +484,30 @@ static bool has_collision(const struct metric_store *store, char *text, size_t s
     return false;
 }
 
+/* With a reference. NULL: no memory. */
+static struct family *family_create(struct metric_store *store, struct slice name,
+                                    struct slice help, enum exposition_type type)
+{
+    const size_t bytes = sizeof(struct family) + name.size + help.size;
+    if (!charge(store, bytes))
+        return NULL;
+    struct family *family = mem_try_zalloc(bytes);
+    if (family == NULL) {
+        discharge(store, bytes);
+        return NULL;
+    }
+    uint8_t *copy = (uint8_t *)(family + 1);
+    memcpy(copy, name.data, name.size);
+    if (help.size > 0)
+        memcpy(copy + name.size, help.data, help.size);
+    family->name = slice_of(copy, name.size);
+    family->help = slice_of(copy + name.size, help.size);
+    family->type = type;
+    family->hash = XXH3_64bits_withSeed(name.data, name.size, store->seed);
+    family->refs = 1;
+    return family;
+}
+
 /* With a reference. NULL: no memory, or addition->unusable says why. */
 static struct family *family_get(struct metric_addition *addition, const struct metric *metric,
                                  bool *ret_has_memory)
@@ -483,26 +541,14 @@ static struct family *family_get(struct metric_addition *addition, const struct 
         addition->unusable = "its name is that of a part of another metric";
         return NULL;
     }
-    size_t bytes = sizeof(*family) + name.size + metric->description.size;
-    family = charge(store, bytes) ? mem_zalloc(bytes) : NULL;
-    if (family == NULL) {
+    if (addition->family_made == NULL)
+        addition->family_made = family_create(store, name, metric->description, type);
+    family = addition->family_made;
+    if (family == NULL || !hash_table_add(&store->families, family->hash, family)) {
         *ret_has_memory = false;
         return NULL;
     }
-    uint8_t *copy = (uint8_t *)(family + 1);
-    memcpy(copy, name.data, name.size);
-    if (metric->description.size > 0)
-        memcpy(copy + name.size, metric->description.data, metric->description.size);
-    family->name = slice_of(copy, name.size);
-    family->help = slice_of(copy + name.size, metric->description.size);
-    family->type = type;
-    family->hash = XXH3_64bits_withSeed(name.data, name.size, store->seed);
-    family->refs = 1;
-    if (!hash_table_add(&store->families, family->hash, family)) {
-        family_unref(store, family);
-        *ret_has_memory = false;
-        return NULL;
-    }
+    family->refs++;
     store->help_bytes += family->help.size;
     return family;
 }
@@ -540,19 +586,27 @@ static struct label_shape *shape_get(struct metric_addition *addition)
         }
     }
     const size_t bytes = label_shape_bytes_max(labels);
-    if (!has_room(store, bytes, 0) || !budget_has_room(store->settings.budget, bytes))
+    if (bytes > LABEL_SHAPE_BYTES_MAX || !charge(store, bytes))
         return NULL;
     addition->cost += labels->shared_count + bytes / LABEL_COST_BYTES;
-    struct label_shape *made = label_shape_make(labels, &labels->arena);
-    if (made == NULL || !charge(store, made->bytes))
+    shape = mem_try_alloc(bytes);
+    if (shape == NULL) {
+        discharge(store, bytes);
         return NULL;
-    shape = mem_copy(made, made->bytes);
+    }
+    label_shape_make(labels, shape);
+    struct label_shape *shrunk = mem_try_resize(shape, shape->bytes);
+    shape = shrunk != NULL ? shrunk : shape;
+    shape->bytes = shrunk != NULL ? shape->bytes : bytes;
+    discharge(store, bytes - shape->bytes);
     if (!hash_table_add(&store->shapes, hash->low, shape)) {
         discharge(store, shape->bytes);
         mem_free(shape);
         return NULL;
     }
-    shape->refs = 1;
+    shape->refs = 2;
+    forget_shape(addition);
+    addition->shape_made = shape;
     return shape;
 }
 
@@ -612,14 +666,18 @@ static struct series *series_begin(struct metric_addition *addition, const struc
     }
     metric_labels_init(labels);
     addition->unusable = NULL;
+    addition->cost += SERIES_COST + place->metric->name.size / LABEL_COST_BYTES;
     bool has_memory = true;
     struct family *family = family_get(addition, place->metric, &has_memory);
     if (family != NULL) {
+        const bool had_resource = labels->resource.is_made;
         const bool had_shared = labels->has_shared;
         metric_labels_of_series(labels, place->resource, place->scope, point);
-        addition->cost += SERIES_COST + labels->count + place->metric->name.size / LABEL_COST_BYTES;
+        addition->cost += labels->count;
+        if (!had_resource)
+            addition->cost += labels->resource.bytes / LABEL_COST_BYTES;
         if (!had_shared)
-            addition->cost += labels->shared_count + labels->shared_bytes / LABEL_COST_BYTES;
+            addition->cost += labels->shared_count + labels->scope.bytes / LABEL_COST_BYTES;
         has_memory = !labels->is_memory;
         addition->unusable = labels->failure;
     }
@@ -837,6 +895,7 @@ static const char *unusable_reason(const struct metric *metric)
 
 static void begin_metric(struct metric_addition *addition, struct slice bytes)
 {
+    forget_family(addition);
     addition->metric = metric_read(bytes);
     const struct metric *metric = &addition->metric;
     addition->reason = unusable_reason(metric);
@@ -858,7 +917,7 @@ static void begin_scope(struct metric_addition *addition, struct slice bytes)
         else if (field.number == 3)
             schema_url = field.bytes;
     }
-    metric_labels_forget_shared(&addition->labels);
+    metric_labels_forget_scope(&addition->labels);
     addition->scope = scope_view_of(addition->store->seed, scope, schema_url);
     addition->metrics = metric_items_of(bytes, 2);
 }
@@ -870,6 +929,7 @@ static void begin_resource(struct metric_addition *addition, struct slice bytes)
     struct slice resource = {0};
     while (metric_items_next(&found, &resource))
         continue;
+    forget_resource(addition);
     addition->resource = resource_view_of(addition->store->seed, resource);
     addition->scopes = metric_items_of(bytes, 2);
 }
@@ -947,6 +1007,10 @@ struct metric_addition *metric_addition_create(struct metric_store *store, struc
     addition->losses = (struct metric_store_losses){.reason = NULL};
     addition->resources = metric_items_of(request, 1);
     addition->scopes = addition->metrics = addition->points = none;
+    addition->resource_made = NULL;
+    addition->has_no_resource = false;
+    addition->family_made = NULL;
+    addition->shape_made = NULL;
     metric_labels_begin(&addition->labels, &store->settings.labels, store->seed,
                         store->settings.budget);
     return addition;
@@ -966,6 +1030,11 @@ bool metric_addition_go_on(struct metric_addition *addition)
 struct metric_store_losses metric_addition_end(struct metric_addition *addition)
 {
     struct metric_store_losses losses = addition->losses;
+    pthread_mutex_lock(&addition->store->lock);
+    forget_family(addition);
+    forget_resource(addition);
+    forget_shape(addition);
+    pthread_mutex_unlock(&addition->store->lock);
     metric_labels_end(&addition->labels);
     mem_free(addition);
     return losses;

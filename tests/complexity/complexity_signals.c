@@ -998,11 +998,13 @@ static const struct work_shape wide_points[] = {
 };
 
 /* n points of a metric, each a new series, whose resource and scope are there. */
-static struct slice end_points(struct profile_bytes *out, size_t n, const char *metric)
+static struct slice end_points(struct profile_bytes *out, size_t n, const char *metric,
+                               const char *description)
 {
     char name[32];
     const size_t records = out->size;
     put_text(out, 1, metric);
+    put_text(out, 2, description);
     const size_t gauge = out->size;
     for (size_t i = 0; i < n; i++) {
         const size_t point = out->size;
@@ -1025,7 +1027,7 @@ static struct slice points_of_a_long_name(size_t n)
 {
     struct profile_bytes out = {0};
     char *name = long_text_of(n);
-    (void)end_points(&out, n, name);
+    (void)end_points(&out, n, name, "");
     mem_free(name);
     return enclose(&out, 0);
 }
@@ -1036,7 +1038,7 @@ static struct slice points_of_a_wide_scope(size_t n)
     char *value = long_text_of(n);
     put_attribute(&out, 3, "a", value);
     profile_bytes_wrap(&out, 0, 1);
-    (void)end_points(&out, n, "m");
+    (void)end_points(&out, n, "m", "");
     mem_free(value);
     return enclose(&out, 0);
 }
@@ -1048,7 +1050,7 @@ static struct slice points_of_a_long_key(size_t n)
     put_attribute(&out, 1, key, "v");
     profile_bytes_wrap(&out, 0, RESOURCE);
     const size_t records = out.size;
-    (void)end_points(&out, n, "m");
+    (void)end_points(&out, n, "m", "");
     mem_free(key);
     return enclose(&out, records);
 }
@@ -1073,6 +1075,56 @@ static struct slice points_of_a_scope_in_the_way(size_t n)
     profile_bytes_wrap(&out, records, RECORDS);
     mem_free(value);
     return enclose(&out, 0);
+}
+
+/* As many as scopes, which all have the labels of one resource. */
+static struct slice points_of_many_scopes(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *value = long_text_of(n);
+    char name[32];
+    put_attribute(&out, 1, "a", value);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    for (size_t i = 0; i < n; i++) {
+        const size_t records = out.size;
+        put_text(&out, 1, "m");
+        const size_t gauge = out.size;
+        put_attribute(&out, 7, "point", name_of(name, i));
+        profile_bytes_wrap(&out, gauge, 1);
+        profile_bytes_wrap(&out, gauge, 5);
+        profile_bytes_wrap(&out, records, RECORDS);
+        profile_bytes_wrap(&out, records, SCOPES);
+    }
+    profile_bytes_wrap(&out, 0, 1);
+    mem_free(value);
+    return message_done(&out);
+}
+
+/* A description as long as the service. */
+static struct slice points_of_a_long_service(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *value = long_text_of(n);
+    put_attribute(&out, 1, "service.name", value);
+    put_attribute(&out, 1, "service.instance.id", "1");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    const size_t records = out.size;
+    (void)end_points(&out, n, "m", value);
+    mem_free(value);
+    return enclose(&out, records);
+}
+
+static struct slice points_of_a_longer_service(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *value = long_text_of(8 * n);
+    put_attribute(&out, 1, "service.name", value);
+    put_attribute(&out, 1, "service.instance.id", "1");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    const size_t records = out.size;
+    (void)end_points(&out, n, "m", "");
+    mem_free(value);
+    return enclose(&out, records);
 }
 
 static void put_fixed64(struct profile_bytes *out, uint32_t number, uint64_t value)
@@ -1127,9 +1179,14 @@ static const struct work_shape points_of_long_texts[] = {
     {"points of a long key", points_of_a_long_key},
     {"points of a scope in the way", points_of_a_scope_in_the_way},
     {"points too far from others", points_too_far_from_others},
+    {"points of many scopes", points_of_many_scopes},
+    {"points of a long service", points_of_a_long_service},
+    {"points of a longer service", points_of_a_longer_service},
 };
 
-static struct metric_store *add_points(struct slice request, struct budget *budget)
+/* bytes_max: of the store; 0: no limit. */
+static struct metric_store *add_points(struct slice request, struct budget *budget,
+                                       uint64_t bytes_max)
 {
     static const struct config_pairs none;
     struct metric_store *store = metric_store_create(&(struct metric_store_settings){
@@ -1140,6 +1197,7 @@ static struct metric_store *add_points(struct slice request, struct budget *budg
                    .has_service = true},
         .expiration_ns = UINT64_MAX,
         .budget = budget,
+        .bytes_max = bytes_max,
     });
     struct metric_addition *addition = metric_addition_create(store, request, 1);
     while (metric_addition_go_on(addition))
@@ -1148,15 +1206,26 @@ static struct metric_store *add_points(struct slice request, struct budget *budg
     return store;
 }
 
-static void run_points(struct slice request)
+static void add_points_to_store(struct slice request, uint64_t bytes_max)
 {
     struct budget budget;
     budget_init(&budget, UINT64_MAX);
     work_begin();
-    struct metric_store *store = add_points(request, &budget);
+    struct metric_store *store = add_points(request, &budget, bytes_max);
     work_end();
     metric_store_destroy(store);
     budget_fini(&budget);
+}
+
+static void run_points(struct slice request)
+{
+    add_points_to_store(request, 0);
+}
+
+/* For the resource there may be some, but not for the labels of series. */
+static void run_points_without_room(struct slice request)
+{
+    add_points_to_store(request, request.size / 2);
 }
 
 static void run_series(struct slice request)
@@ -1167,7 +1236,7 @@ static void run_series(struct slice request)
     budget_init(&budget, UINT64_MAX);
     exposition_init(&exposition, &format, &budget);
     work_begin();
-    struct metric_store *store = add_points(request, &budget);
+    struct metric_store *store = add_points(request, &budget, 0);
     struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
     while (metric_store_take(store, snapshot))
         continue;
@@ -1301,6 +1370,7 @@ static const struct work_stage of_writing[] = {
 /* Without what shows each series whole. */
 static const struct work_stage of_points[] = {
     {.name = "points for Prometheus", .run = run_points, .per_byte_max = 60},
+    {.name = "points without room", .run = run_points_without_room, .per_byte_max = 60},
 };
 
 static const struct work_stage stages[] = {
@@ -1355,7 +1425,7 @@ int main(int argc, char **argv)
             failed += work_check(of_writing, 2, shapes, sizeof(shapes) / sizeof(shapes[0]) - 1,
                                  argc, argv);
             failed += work_check(of_writing, 2, wide_points, 2, argc, argv);
-            failed += work_check(of_points, 1, points_of_long_texts, 5, argc, argv);
+            failed += work_check(of_points, 2, points_of_long_texts, 8, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);
