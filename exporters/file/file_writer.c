@@ -19,6 +19,7 @@
 #include "exporters/file/file_groups.h"
 #include "exporters/file/file_paths.h"
 #include "exporters/file/output_file.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -426,10 +427,12 @@ static void *run(void *arg)
         }
         while (job != NULL) {
             struct file_job *next = job->next; /* the job may be gone after it is done */
+            budget_begin_export();
             if (writer->file != NULL)
                 write_job(writer, job);
             else
                 write_grouped(writer, job);
+            budget_end_export();
             job = next;
         }
         if (writer->pending_count > 0)

@@ -331,7 +331,10 @@ static void otlp_grpc_exporter_consume(struct component *self, struct batch *bat
             .parts_count = sent->parts_count,
             .level = codec == CODEC_GZIP ? -1 : 0,
         };
-        if (codec_deflate(exporter->codecs, codec, &input, &output) != CODEC_OK) {
+        budget_begin_export();
+        enum codec_result result = codec_deflate(exporter->codecs, codec, &input, &output);
+        budget_end_export();
+        if (result != CODEC_OK) {
             struct outcome outcome =
                 outcome_busy("no memory left in the budget to compress a request");
             attempt_end(attempt, &outcome);

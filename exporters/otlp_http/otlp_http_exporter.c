@@ -253,8 +253,8 @@ static bool replace_encoded(struct attempt *attempt, struct buffer *output)
     return true;
 }
 
-/* Runs on the lane or on its helper. False: no memory. */
-static bool encode(struct attempt *attempt)
+/* False: no memory. */
+static bool encode_body(struct attempt *attempt)
 {
     const struct otlp_http_exporter *exporter = attempt->exporter;
     const struct otlp_http_config *config = exporter->base.config;
@@ -279,6 +279,15 @@ static bool encode(struct attempt *attempt)
     post->content_encoding = http_client_config_encoding(&config->client);
     return codec_deflate(codecs, exporter->codec, &input, &output) == CODEC_OK &&
            replace_encoded(attempt, output);
+}
+
+/* Runs on the lane or on its helper. False: no memory. */
+static bool encode(struct attempt *attempt)
+{
+    budget_begin_export();
+    bool is_encoded = encode_body(attempt);
+    budget_end_export();
+    return is_encoded;
 }
 
 static void send_encoded(struct attempt *attempt, bool is_encoded)

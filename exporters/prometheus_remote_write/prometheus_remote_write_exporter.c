@@ -540,8 +540,7 @@ static void keep_name(struct attempt *attempt)
     attempt->name[size] = '\0';
 }
 
-/* Runs on the lane or on its helper. */
-static enum remote_write_result encode(struct attempt *attempt, size_t bytes_max)
+static enum remote_write_result encode_pieces(struct attempt *attempt, size_t bytes_max)
 {
     const struct remote_write_exporter *exporter = attempt->exporter;
     struct budget *budget = exporter->base.budget;
@@ -558,6 +557,15 @@ static enum remote_write_result encode(struct attempt *attempt, size_t bytes_max
     attempt->series = set.count;
     remote_write_set_fini(&set);
     buffer_unref(whole.owner);
+    return result;
+}
+
+/* Runs on the lane or on its helper. */
+static enum remote_write_result encode(struct attempt *attempt, size_t bytes_max)
+{
+    budget_begin_export();
+    enum remote_write_result result = encode_pieces(attempt, bytes_max);
+    budget_end_export();
     return result;
 }
 

@@ -381,9 +381,9 @@ static void on_done(const struct http_result *result, void *arg)
     pump(attempt);
 }
 
-/* Finds the next part, on the lane or on its helper. The first time it joins the batch and opens
- * the walk; in mode otlp it also finds what leaves as OTLP. */
-static enum pyroscope_found find(struct attempt *attempt)
+/* The first time it joins the batch and opens the walk; in mode otlp it also finds what leaves as
+ * OTLP. */
+static enum pyroscope_found find_next(struct attempt *attempt)
 {
     struct pyroscope_exporter *exporter = attempt->exporter;
     const struct pyroscope_config *config = config_of(attempt);
@@ -416,6 +416,15 @@ static enum pyroscope_found find(struct attempt *attempt)
     if (attempt->rest.data != NULL || is_relayed)
         return PYROSCOPE_END;
     return pyroscope_walk_next(&attempt->walk, &attempt->cut);
+}
+
+/* Finds the next part, on the lane or on its helper. */
+static enum pyroscope_found find(struct attempt *attempt)
+{
+    budget_begin_export();
+    enum pyroscope_found found = find_next(attempt);
+    budget_end_export();
+    return found;
 }
 
 /* Sends the part that the walk found, or as OTLP what the walk skips. */
@@ -466,6 +475,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
     };
     uint64_t changed = 0;
+    budget_begin_export();
     bool is_filled = pyroscope_series_build(&attempt->series, &source);
     if (is_filled && found == PYROSCOPE_PART) {
         ingest.time_ns = time_of(attempt);
@@ -480,6 +490,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         ingest.time_ns = time_ns != own_ns ? time_ns : 0;
         is_filled = pyroscope_form_upload(form, &ingest, &changed);
     }
+    budget_end_export();
     counter_add(&counters->changed_labels, changed);
     post_send(post, is_filled);
 }

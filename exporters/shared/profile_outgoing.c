@@ -2,6 +2,7 @@
 /* Converts profiles for OTLP back-ends. Runs on the exporter's lane. */
 #include "exporters/shared/profile_outgoing.h"
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/log.h"
 #include "src/core/batch.h"
@@ -20,18 +21,15 @@ static bool replace(struct batch_part *part, struct buffer *buffer)
     return buffer != NULL;
 }
 
-struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
-                                     struct receipt *receipt)
+/* NULL: *ret_outcome says why. */
+static struct batch *convert(struct profile_outgoing *outgoing, const struct batch *batch,
+                             struct outcome *ret_outcome)
 {
     struct budget *budget = outgoing->exporter->budget;
-    struct outcome outcome = outcome_busy("no memory left in the budget to convert profiles");
     struct batch_part part = {.owner = NULL};
-    if (batch->signal != PROFILES)
-        return batch_ref(batch);
-    if (!batch_join(batch, budget, &part)) {
-        receipt_resolve(receipt, &outcome);
+    *ret_outcome = outcome_busy("no memory left in the budget to convert profiles");
+    if (!batch_join(batch, budget, &part))
         return NULL;
-    }
     uint64_t removed = opaque_profiles_count(part.bytes);
     if (removed > 0 && outgoing->unconvertible != NULL)
         counter_add(outgoing->unconvertible, removed);
@@ -52,11 +50,23 @@ struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct b
         converted->items = batch->items - removed;
         batch_append(converted, part.owner, part.bytes);
     } else if (is_converted) { /* nothing is left */
-        outcome = outcome_accepted;
-        outcome.rejected_items = batch->items;
-        outcome.invalid_items = batch->items;
+        *ret_outcome = outcome_accepted;
+        ret_outcome->rejected_items = batch->items;
+        ret_outcome->invalid_items = batch->items;
     }
     buffer_unref(part.owner);
+    return converted;
+}
+
+struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
+                                     struct receipt *receipt)
+{
+    struct outcome outcome;
+    if (batch->signal != PROFILES)
+        return batch_ref(batch);
+    budget_begin_export();
+    struct batch *converted = convert(outgoing, batch, &outcome);
+    budget_end_export();
     if (converted == NULL)
         receipt_resolve(receipt, &outcome);
     return converted;

@@ -171,8 +171,8 @@ static bool compress(struct attempt *attempt)
     return true;
 }
 
-/* Runs on the lane or on its helper. Without an error and without a body no span is left. */
-static enum zipkin_result encode(struct attempt *attempt, size_t bytes_max)
+/* Without an error and without a body no span is left. */
+static enum zipkin_result encode_body(struct attempt *attempt, size_t bytes_max)
 {
     const struct zipkin_exporter *exporter = attempt->exporter;
     const struct zipkin_config *config = exporter->base.config;
@@ -198,6 +198,15 @@ static enum zipkin_result encode(struct attempt *attempt, size_t bytes_max)
     attempt->post.parts_count = 1;
     attempt->post.bytes = attempt->body.bytes.size;
     return ZIPKIN_WRITTEN;
+}
+
+/* Runs on the lane or on its helper. */
+static enum zipkin_result encode(struct attempt *attempt, size_t bytes_max)
+{
+    budget_begin_export();
+    enum zipkin_result result = encode_body(attempt, bytes_max);
+    budget_end_export();
+    return result;
 }
 
 static void note_invalid(struct zipkin_exporter *exporter, uint64_t invalid)

@@ -173,12 +173,28 @@ void budget_end_late(void)
     late_levels--;
 }
 
+/* The same of budget_begin_export. */
+static _Thread_local unsigned export_levels;
+
+void budget_begin_export(void)
+{
+    export_levels++;
+}
+
+void budget_end_export(void)
+{
+    assert(export_levels > 0);
+    export_levels--;
+}
+
 /* The limit for what this thread is about. */
 static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    const uint64_t margin = late_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
-    return limit < UINT64_MAX - margin ? limit + margin : limit;
+    uint64_t beyond = late_levels > 0 || export_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
+    if (export_levels > 0)
+        beyond += limit / BUDGET_EXPORT_PART;
+    return limit < UINT64_MAX - beyond ? limit + beyond : limit;
 }
 
 static bool try_take(struct budget *budget, uint64_t amount)

@@ -29,6 +29,10 @@ struct budget_waiter {
  * between budget_begin_late and _end_late. Heads of requests have it, too, and a few bytes more. */
 enum { BUDGET_MARGIN_PART = 16 };
 
+/* Exports may take so large a part of the limit beyond limit and margin: what waits in front of
+ * exporters may fill the budget, and none of it comes free before it has been encoded and sent. */
+enum { BUDGET_EXPORT_PART = 4 };
+
 struct budget {
     _Atomic uint64_t used;
     _Atomic uint64_t limit;
@@ -67,6 +71,10 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
  * nest. */
 void budget_begin_late(void);
 void budget_end_late(void);
+/* The same for the encoding of what an exporter holds, with BUDGET_EXPORT_PART beyond the margin.
+ */
+void budget_begin_export(void);
+void budget_end_export(void);
 /* Takes even beyond the limit: for the few bytes that finish work already charged. */
 void budget_take(struct budget *budget, uint64_t amount);
 /* Returns what was taken before, and calls the waiters. */

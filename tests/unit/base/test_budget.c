@@ -127,6 +127,26 @@ static void late_work_has_a_sixteenth_more(void **state)
     budget_fini(&budget);
 }
 
+static void exports_have_a_quarter_more_beyond_the_margin(void **state)
+{
+    (void)state;
+    struct budget budget;
+    budget_init(&budget, 160);
+    budget_take(&budget, 170);
+    budget_begin_export();
+    assert_true(budget_has_room(&budget, 40));
+    assert_false(budget_has_room(&budget, 41));
+    assert_false(budget_try_take(&budget, 41));
+    budget_begin_export();
+    budget_end_export();
+    assert_true(budget_try_take(&budget, 40));
+    assert_false(budget_try_take(&budget, 1));
+    budget_end_export();
+    budget_return(&budget, 210);
+    assert_false(budget_try_take(&budget, 161));
+    budget_fini(&budget);
+}
+
 static void the_limit_is_only_ever_lowered(void **state)
 {
     (void)state;
@@ -431,6 +451,7 @@ int main(void)
         cmocka_unit_test(an_allowance_goes_beyond_the_limit_and_no_further),
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
         cmocka_unit_test(late_work_has_a_sixteenth_more),
+        cmocka_unit_test(exports_have_a_quarter_more_beyond_the_margin),
         cmocka_unit_test(the_limit_is_only_ever_lowered),
         cmocka_unit_test(a_waiter_is_called_once_and_never_from_inside_the_return),
         cmocka_unit_test(a_waiter_for_bytes_that_are_free_by_now_is_called_soon),

@@ -80,6 +80,21 @@ static void messages_are_gzipped_by_default(void **state)
     tear_down(&fixture);
 }
 
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, ok, PLAIN, TRACES);
+    const uint64_t limit = budget_limit(&fixture.exporter.budget);
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
+    budget_take(&fixture.exporter.budget, all);
+    exporter_export(&fixture.exporter, hello, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    budget_return(&fixture.exporter.budget, all);
+    tear_down(&fixture);
+}
+
 static void every_compression_is_announced_and_applied(void **state)
 {
     static const char *const names[] = {"gzip", "snappy", "zstd", "none", "''"};
@@ -301,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_are_gzipped_by_default),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(every_compression_is_announced_and_applied),
         cmocka_unit_test(each_signal_has_its_service),
         cmocka_unit_test(refusals_mean_what_they_mean_to_the_go_collector),

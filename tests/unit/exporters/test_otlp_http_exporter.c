@@ -473,14 +473,36 @@ static void short_budget_refuses_instead_of_compressing(void **state)
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1, "", TRACES);
-    uint64_t all = budget_limit(&fixture.exporter.budget);
-    assert_true(budget_try_take(&fixture.exporter.budget, all));
+    uint64_t limit = budget_limit(&fixture.exporter.budget);
+    uint64_t taken = limit + limit / BUDGET_MARGIN_PART + limit / BUDGET_EXPORT_PART;
+    budget_take(&fixture.exporter.budget, taken);
     exporter_export(&fixture.exporter, hello, 1);
     assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
     assert_false(fixture.exporter.outcome.is_permanent);
     assert_int_equal(scripted_backend_requests(fixture.backend), 0);
-    budget_return(&fixture.exporter.budget, all);
+    budget_return(&fixture.exporter.budget, taken);
     tear_down(&fixture);
+}
+
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
+    static const char span[] = "\x0a\x07\x12\x05\x12\x03\x2a\x01"
+                               "a";
+    static const char *const options[] = {"", "encoding: json"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        struct fixture fixture;
+        set_up(&fixture, steps, 1, options[i], TRACES);
+        const uint64_t limit = budget_limit(&fixture.exporter.budget);
+        const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
+        budget_take(&fixture.exporter.budget, all);
+        exporter_export(&fixture.exporter, slice_of(span, sizeof(span) - 1), 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+        budget_return(&fixture.exporter.budget, all);
+        tear_down(&fixture);
+    }
 }
 
 struct config_case {
@@ -588,6 +610,7 @@ int main(void)
         cmocka_unit_test(what_a_back_end_says_is_shown_without_our_secrets),
         cmocka_unit_test(at_most_256_bytes_of_a_body_are_shown),
         cmocka_unit_test(short_budget_refuses_instead_of_compressing),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(configurations_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -476,6 +476,22 @@ static void without_memory_the_batch_may_come_again(void **state)
     tear_down(&fixture);
 }
 
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 1, "");
+    const uint64_t limit = budget_limit(&fixture.exporter.budget);
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
+    budget_take(&fixture.exporter.budget, all);
+    export(&fixture, 1, 0);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    budget_return(&fixture.exporter.budget, all);
+    tear_down(&fixture);
+}
+
 /* Whichever allocation fails, the batch has a result, and may come again. */
 static void each_allocation_may_fail(void **state)
 {
@@ -580,6 +596,7 @@ int main(void)
         cmocka_unit_test(stopping_ends_batches_between_requests),
         cmocka_unit_test(what_never_fits_is_refused_for_good),
         cmocka_unit_test(without_memory_the_batch_may_come_again),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(mistakes_in_the_configuration_are_found),
     };

@@ -900,8 +900,9 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
         struct fixture fixture;
         set_up(&fixture, "concurrency: 1");
         struct budget *budget = &fixture.exporter.budget;
-        uint64_t taken = budget_limit(budget) - left;
-        assert_true(budget_try_take(budget, taken));
+        const uint64_t limit = budget_limit(budget);
+        uint64_t taken = limit + limit / BUDGET_MARGIN_PART + limit / BUDGET_EXPORT_PART - left;
+        budget_take(budget, taken);
         export_sketch(&fixture, &three);
         if (fixture.exporter.outcome.verdict != ACCEPTED) {
             assert_false(fixture.exporter.outcome.is_permanent);
@@ -914,6 +915,21 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
     }
     assert_true(refusals > 5);
     assert_true(refusals < 60);
+}
+
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "concurrency: 1");
+    struct budget *budget = &fixture.exporter.budget;
+    uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
+    budget_take(budget, all);
+    export_sketch(&fixture, &three);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    budget_return(budget, all);
+    tear_down(&fixture);
 }
 
 struct config_case {
@@ -1017,6 +1033,7 @@ int main(void)
         cmocka_unit_test(what_profiles_repeat_is_bounded),
         cmocka_unit_test(a_small_batch_of_large_posts_gives_others_their_turn),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(configurations_are_checked),
         cmocka_unit_test(a_real_server_stores_what_is_sent),
     };

@@ -293,6 +293,26 @@ static void without_memory_the_batch_may_come_again(void **state)
     tear_down(&fixture);
 }
 
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}, {.response = OK_EMPTY}};
+    struct slice request = repeated(HELPED_BYTES_MIN, 1);
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 2, "compression: gzip");
+    const uint64_t limit = budget_limit(&fixture.exporter.budget);
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
+    budget_take(&fixture.exporter.budget, all);
+    exporter_export(&fixture.exporter, slice_of(one_span, sizeof(one_span) - 1), 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    exporter_export(&fixture.exporter, request, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    budget_return(&fixture.exporter.budget, all);
+    tear_down(&fixture);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 static void mistakes_in_the_configuration_are_found(void **state)
 {
     static const struct {
@@ -337,6 +357,7 @@ int main(void)
         cmocka_unit_test(stopping_waits_for_the_helper),
         cmocka_unit_test(bodies_that_never_fit_are_refused_for_good),
         cmocka_unit_test(without_memory_the_batch_may_come_again),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(mistakes_in_the_configuration_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
