@@ -43,6 +43,7 @@ void remote_write_labels_init(struct remote_write_labels *labels,
     labels->encoded = (struct scratch){0};
     labels->scope_count = 0;
     labels->has_scope_failed = false;
+    labels->is_too_large = false;
     arena_init_charged(&labels->arena, SCRATCH_BYTES_MAX, budget);
     arena_init_charged(&labels->scope_arena, SCRATCH_BYTES_MAX, budget);
 }
@@ -70,6 +71,12 @@ static void fail_memory(struct remote_write_labels *labels)
 {
     labels->failure = "there is no memory for its labels";
     labels->is_memory = true;
+}
+
+static void fail_of_arena(struct remote_write_labels *labels, const struct arena *arena)
+{
+    fail_memory(labels);
+    labels->is_too_large |= arena->refused_bytes > arena->max_bytes;
 }
 
 static void fail_too_many(struct remote_write_labels *labels)
@@ -105,7 +112,7 @@ static struct slice text_of(struct remote_write_labels *labels, struct slice val
 {
     struct slice text = {0};
     if (!value_to_string(&labels->arena, value, &text))
-        fail_memory(labels);
+        fail_of_arena(labels, &labels->arena);
     labels->work += text.size;
     return text;
 }
@@ -162,7 +169,7 @@ static void name_attributes(struct remote_write_labels *labels, bool is_target)
             continue;
         char *name = arena_try_alloc(&labels->arena, prometheus_label_name_max(candidate.key));
         if (name == NULL) {
-            fail_memory(labels);
+            fail_of_arena(labels, &labels->arena);
             return;
         }
         size_t size = is_joined ? prometheus_label_name_joined(candidate.key, name)
@@ -182,7 +189,7 @@ static void add_target(struct remote_write_labels *labels, const struct metric_t
     labels->work += target->service.size + target->name_space.size + target->instance.size;
     if (target->service.data != NULL && text_of(labels, target->service).size > 0) {
         if (!metric_target_job(target, &labels->arena, &job))
-            fail_memory(labels);
+            fail_of_arena(labels, &labels->arena);
         add_named(labels, RANK_TARGET, slice_of_text("job"), job);
     }
     if (target->instance.data != NULL) {
@@ -220,7 +227,7 @@ static struct slice join(struct remote_write_labels *labels,
         room += candidates[i].value.size + 1;
     uint8_t *text = count > 1 ? arena_try_alloc(&labels->arena, room) : NULL;
     if (count > 1 && text == NULL) {
-        fail_memory(labels);
+        fail_of_arena(labels, &labels->arena);
         return joined;
     }
     for (size_t i = 0; count > 1 && i < count; i++) {
@@ -271,7 +278,7 @@ static void add_scope_attribute(struct remote_write_labels *labels,
     char *whole = arena_try_alloc(arena, size);
     char *name = arena_try_alloc(arena, prometheus_label_name_max(slice_of(whole, size)));
     if (whole == NULL || name == NULL || !value_to_string(arena, attribute->value, &value)) {
-        fail_memory(labels);
+        fail_of_arena(labels, arena);
         return;
     }
     memcpy(whole, prefix, sizeof(prefix) - 1);

@@ -62,6 +62,7 @@ struct remote_write_labels {
     struct scratch encoded; /* of the series at hand */
     const char *failure;    /* why there can be no such series; NULL: there can */
     bool is_memory;         /* because memory is short */
+    bool is_too_large;      /* and always will be: their texts have a limit. Stays */
     bool are_too_many;      /* because there are more than REMOTE_WRITE_LABELS_MAX */
     bool has_target;        /* there is a label job or instance */
     uint64_t work;          /* bytes that were handled so far; not all of them are written */

@@ -19,7 +19,11 @@
 enum {
     NS_PER_MS = 1000 * 1000,
     EXEMPLAR_CHARACTERS_MAX = 128, /* OpenMetrics 1.0, "Exemplars" */
-    SCALE_MIN = -4,                /* schemas of native histograms */
+    /* An encoded value of more bytes has more characters than that. */
+    EXEMPLAR_VALUE_BYTES_MAX = 4096,
+    EXEMPLAR_TEXTS_BYTES_MAX = 64 << 20, /* each value takes a few times its bytes */
+    EXEMPLAR_TEXTS_BYTES_KEPT = 64 << 10,
+    SCALE_MIN = -4, /* schemas of native histograms */
     SCALE_MAX = 8,
 };
 static const double zero_threshold_default = 1e-128;
@@ -39,6 +43,7 @@ struct translation {
     bool is_counted;                         /* the data point at hand, with its first series */
     struct remote_write_symbol *help, *unit; /* 2.0: of the metric, with its type */
     unsigned type;
+    struct arena texts;                /* of the exemplar at hand */
     struct scratch symbols;            /* 2.0: pointers to those of a series or an exemplar */
     struct remote_write_labels labels; /* large */
 };
@@ -217,26 +222,37 @@ static size_t characters(struct slice text)
     return count;
 }
 
-/* Filtered attributes, field 7, keep their keys. Left out as a whole when they are too long. */
+/* Adds the characters of a filtered attribute to *used, and makes its value text. False: the
+ * attributes are too long, and left out as a whole; or there is no memory. */
+static bool exemplar_text(struct translation *translation, const struct metric_attribute *attribute,
+                          size_t *used, struct slice *ret_value)
+{
+    *ret_value = slice_of(NULL, 0);
+    if (attribute->value.size > EXEMPLAR_VALUE_BYTES_MAX)
+        return false;
+    if (!value_to_string(&translation->texts, attribute->value, ret_value)) {
+        translation->set->has_no_memory = true;
+        return false;
+    }
+    *used += characters(attribute->key) + characters(*ret_value);
+    return *used <= EXEMPLAR_CHARACTERS_MAX;
+}
+
+/* Filtered attributes, field 7, keep their keys. */
 static void exemplar_attributes(struct translation *translation, struct exemplar_writer *writer,
                                 struct slice message, size_t used)
 {
     for (unsigned pass = 0; pass < 2; pass++) {
         struct metric_items items = metric_items_of(message, 7);
         struct slice bytes;
+        size_t characters_used = used;
         while (metric_items_next(&items, &bytes)) {
             struct metric_attribute attribute = metric_attribute_read(bytes);
-            struct slice value = {0};
-            if (!value_to_string(&translation->labels.arena, attribute.value, &value)) {
-                translation->set->has_no_memory = true;
+            struct slice value;
+            if (!exemplar_text(translation, &attribute, &characters_used, &value))
                 return;
-            }
             if (pass == 1)
                 exemplar_label(writer, attribute.key, value);
-            else
-                used += characters(attribute.key) + characters(value);
-            if (used > EXEMPLAR_CHARACTERS_MAX)
-                return;
         }
     }
 }
@@ -295,18 +311,13 @@ static size_t gather_attributes(struct translation *translation, struct promethe
     memcpy(of_ids, labels, ids * sizeof(*labels));
     while (metric_items_next(&items, &bytes)) {
         struct metric_attribute attribute = metric_attribute_read(bytes);
-        struct slice value = {0};
+        struct slice value;
         bool is_id = false;
         for (size_t i = 0; i < ids; i++)
             is_id |= slice_equal(attribute.key, of_ids[i].name);
         if (is_id)
             continue;
-        if (!value_to_string(&translation->labels.arena, attribute.value, &value)) {
-            translation->set->has_no_memory = true;
-            break;
-        }
-        used += characters(attribute.key) + characters(value);
-        if (used > EXEMPLAR_CHARACTERS_MAX) {
+        if (!exemplar_text(translation, &attribute, &used, &value)) {
             memcpy(labels, of_ids, ids * sizeof(*labels));
             return ids;
         }
@@ -353,6 +364,8 @@ static void add_sampling(struct translation *translation, struct remote_write_se
 static void add_exemplar(struct translation *translation, struct remote_write_series *series,
                          struct slice message, const struct metric_exemplar *exemplar)
 {
+    if (translation->texts.used_bytes > EXEMPLAR_TEXTS_BYTES_KEPT)
+        arena_clear(&translation->texts);
     if (translation->settings->is_v2) {
         add_sampling(translation, series, message, exemplar);
         return;
@@ -658,6 +671,7 @@ static void add_point(struct translation *translation, const struct metric_point
     check_work(translation);
     if (labels->failure != NULL) {
         translation->set->has_no_memory |= labels->is_memory;
+        translation->set->is_full |= labels->is_too_large;
         lose(translation, labels->are_too_many ? REMOTE_WRITE_LABELS : REMOTE_WRITE_NAME, 1);
         return;
     }
@@ -824,6 +838,7 @@ static void add_target_info(struct translation *translation)
         return;
     remote_write_labels_of_target(labels, &translation->resource);
     translation->set->has_no_memory |= labels->is_memory;
+    translation->set->is_full |= labels->is_too_large;
     size_t space_bytes = strlen(space);
     char *name = room(translation, &translation->name, space_bytes + 1 + sizeof(suffix));
     if (labels->failure != NULL || !labels->has_target || name == NULL)
@@ -887,10 +902,12 @@ enum remote_write_result remote_write_translate(struct slice request,
     translation->set = set;
     set->is_v2 = settings->is_v2;
     remote_write_labels_init(&translation->labels, &settings->labels, set->budget);
+    arena_init_charged(&translation->texts, EXEMPLAR_TEXTS_BYTES_MAX, set->budget);
     while (!has_failed(translation) && metric_items_next(&resources, &resource))
         add_resource(translation, resource);
     *ret_losses = translation->losses;
     remote_write_labels_fini(&translation->labels);
+    arena_clear(&translation->texts);
     scratch_fini(&translation->name, set->budget);
     scratch_fini(&translation->bounds, set->budget);
     scratch_fini(&translation->text, set->budget);

@@ -923,6 +923,85 @@ static void v2_repeated_symbols_are_bounded(void **state)
     free(json);
 }
 
+/* However many there are: the texts of one do not wait for those of the next. */
+static void exemplars_need_memory_one_at_a_time(void **state)
+{
+    enum { EXEMPLARS_COUNT = 1500, VALUES = 300 };
+    static const struct remote_write_settings *const settings[] = {&standard, &version_2};
+    char *exemplar = NULL;
+    char *json = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *out = open_memstream(&exemplar, &size);
+    fprintf(out, "{\"asInt\":\"1\",\"filteredAttributes\":[{\"key\":\"k\",\"value\":"
+                 "{\"kvlistValue\":{\"values\":[");
+    for (int i = 0; i < VALUES; i++)
+        fprintf(out, "%s{\"key\":\"%d\",\"value\":{\"intValue\":1}}", i > 0 ? "," : "", i);
+    fprintf(out, "]}}}]}");
+    fclose(out);
+    out = open_memstream(&json, &size);
+    fprintf(out, "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"a\",\"sum\":{"
+                 "\"aggregationTemporality\":2,\"isMonotonic\":true,\"dataPoints\":[{"
+                 "\"exemplars\":[");
+    for (int i = 0; i < EXEMPLARS_COUNT; i++)
+        fprintf(out, "%s%s", i > 0 ? "," : "", exemplar);
+    fprintf(out, "]}]}}]}]}]}");
+    fclose(out);
+    struct buffer *request = encode(json);
+    for (size_t i = 0; i < 2; i++) {
+        struct remote_write_set set;
+        struct remote_write_losses losses;
+        struct budget budget;
+        budget_init(&budget, UINT64_MAX);
+        remote_write_set_init(&set, SIZE_MAX / 2, &budget);
+        assert_int_equal(remote_write_translate(buffer_slice(request), settings[i], &set, &losses),
+                         REMOTE_WRITE_TRANSLATED);
+        assert_in_range(atomic_load(&budget.high_water), 1, 4 << 20);
+        remote_write_set_fini(&set);
+        budget_fini(&budget);
+    }
+    buffer_unref(request);
+    free(exemplar);
+    free(json);
+}
+
+/* A message with a message of one field, and so on: the numbers from the innermost field out. */
+static struct slice nested(struct wire_writer *writer, struct slice content,
+                           const uint32_t *numbers, size_t count)
+{
+    size_t sizes[8];
+    sizes[0] = content.size;
+    for (size_t i = 1; i < count; i++)
+        sizes[i] = wire_field_size(numbers[i - 1], sizes[i - 1]);
+    for (size_t i = count; i > 0; i--)
+        wire_write_header(writer, numbers[i - 1], sizes[i - 1]);
+    wire_write_raw(writer, content);
+    return wire_written(writer);
+}
+
+/* No later attempt could succeed. */
+static void labels_that_never_fit_are_too_large(void **state)
+{
+    enum { VALUE_BYTES = 52 << 20, HEADERS_BYTES = 128 };
+    /* bytes_value, value, attribute, data point, gauge, metric, scope, resource */
+    static const uint32_t path[] = {7, 2, 7, 1, 5, 2, 2, 1};
+    uint8_t *value = calloc(1, VALUE_BYTES);
+    uint8_t *memory = malloc(VALUE_BYTES + HEADERS_BYTES);
+    struct wire_writer writer = wire_writer_of(memory, VALUE_BYTES + HEADERS_BYTES);
+    struct remote_write_set set;
+    struct remote_write_losses losses;
+    (void)state;
+    struct slice request = nested(&writer, slice_of(value, VALUE_BYTES), path, 8);
+    remote_write_set_init(&set, SIZE_MAX / 2, NULL);
+    struct remote_write_settings settings = standard;
+    settings.naming.name_space = "n";
+    assert_int_equal(remote_write_translate(request, &settings, &set, &losses),
+                     REMOTE_WRITE_TOO_LARGE);
+    remote_write_set_fini(&set);
+    free(value);
+    free(memory);
+}
+
 /* Attributes of a resource that become one label cost work that does not show in what is written.
  */
 static void much_work_is_too_large(void **state)
@@ -1008,6 +1087,8 @@ int main(void)
         cmocka_unit_test(requests_are_cut_at_a_size),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(a_full_set_is_too_large),
+        cmocka_unit_test(exemplars_need_memory_one_at_a_time),
+        cmocka_unit_test(labels_that_never_fit_are_too_large),
         cmocka_unit_test(much_work_is_too_large),
         cmocka_unit_test(long_keys_are_work),
         cmocka_unit_test(v2_has_symbols_and_metadata),
