@@ -19,8 +19,11 @@
 /* What a step keeps of a tiny span at most: an entry, and copies of a Resource and a scope that are
  * too small to be shared. */
 enum { TINY_SPAN_BYTES = 576 };
+/* What waits or is handed over takes, beside its bytes. */
+#define BLOCKED_BYTES  (sizeof(struct blocked) + sizeof(struct batch))
+#define HANDOVER_BYTES (sizeof(struct handover) + sizeof(struct batch))
 
-/* A request that waits for room (block_on_overflow). */
+/* A request that waits for room (block_on_overflow). Charged, with its batch. */
 struct blocked {
     struct batch *batch;
     struct receipt *receipt;
@@ -39,7 +42,7 @@ struct intake {
     struct tail_split split; /* of a large one */
 };
 
-/* Spans on their way to the lane that owns their traces. */
+/* Spans on their way to the lane that owns their traces. Charged, with its batch. */
 struct handover {
     struct lane_task task; /* first */
     struct tail *from;
@@ -234,13 +237,20 @@ static void take_group(struct tail_split *split, struct tail_group *group, uint6
 
 /* --- several lanes --- */
 
+static void end_handover(struct handover *handover)
+{
+    struct budget *budget = handover->from->base.budget;
+    mem_free(handover);
+    budget_return(budget, HANDOVER_BYTES);
+}
+
 static void on_handed_back(struct lane_task *task)
 {
     struct handover *handover = (struct handover *)task;
     receipt_resolve(handover->upstream, &handover->outcome);
     mem_free((void *)(uintptr_t)handover->outcome.message);
     mem_free((void *)(uintptr_t)handover->outcome.details.data);
-    mem_free(handover);
+    end_handover(handover);
 }
 
 static void on_handed(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -269,7 +279,7 @@ static void on_handover(struct lane_task *task)
         receipt = &handover->receipt;
         receipt_init(receipt, on_handed, handover);
     } else {
-        mem_free(handover);
+        end_handover(handover);
     }
     tail_take_or_block(self, batch, receipt);
     batch_unref(batch);
@@ -291,14 +301,15 @@ static void take_route(struct tail_split *split, struct tail_group *group, uint6
     struct intake *intake = arg;
     struct tail *self = intake->self;
     struct tail *owner = self->peers[group->id[0]];
-    const size_t bytes = tail_group_message_bytes(split, group);
-    struct buffer *buffer = buffer_create(self->base.budget, bytes);
     (void)bits;
-    tail_group_write(split, group, buffer->data);
-    buffer->size = bytes;
+    if (intake->has_no_room) {
+        ledger_lose(self->base.ledger, TRACES,
+                    group->spans * component_exporters(&self->base, intake->model), LOSS_MEMORY,
+                    false);
+        return;
+    }
     struct batch *part = batch_create_like(intake->model, 1);
-    batch_append(part, buffer, buffer_slice(buffer));
-    buffer_unref(buffer);
+    tail_group_append(split, group, intake->whole.owner, part);
     part->items = group->spans;
     part->is_acknowledged = true;
     part->is_stored = false; /* the whole would come again */
@@ -309,6 +320,7 @@ static void take_route(struct tail_split *split, struct tail_group *group, uint6
         batch_unref(part);
         return;
     }
+    budget_take(self->base.budget, HANDOVER_BYTES);
     struct handover *handover = mem_zalloc(sizeof(*handover));
     handover->task.fn = on_handover;
     handover->from = self;
@@ -349,9 +361,8 @@ static bool step(struct intake *intake, struct tail_split *split, uint64_t spans
     struct tail *self = intake->self;
     const struct budget *budget = self->base.budget;
     const struct tail_taker taker = taker_of(intake);
-    if (intake->model == NULL)
-        intake->has_no_room = !tail_make_room_in_budget(self, TINY_SPAN_BYTES * spans) &&
-                              budget_used(budget) > budget_limit(budget);
+    intake->has_no_room = !tail_make_room_in_budget(self, TINY_SPAN_BYTES * spans) &&
+                          budget_used(budget) > budget_limit(budget);
     return tail_split_step(split, &taker);
 }
 
@@ -411,9 +422,10 @@ static void begin_intake(struct intake *intake, struct tail_split *split, uint64
     defer_intake(large);
 }
 
-/* The request in one piece. False: it was refused. */
+/* The request, or a part of one that was taken apart by lane, in one piece. False: it was refused.
+ */
 static bool open_intake(struct tail *self, struct batch *batch, struct receipt *receipt,
-                        struct intake *ret_intake)
+                        bool is_part, struct intake *ret_intake)
 {
     /* Beside its bytes, for what is kept for each trace. */
     uint64_t room = batch->bytes + batch->bytes / 2;
@@ -436,8 +448,10 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
         return true;
     struct outcome outcome = outcome_busy("the memory budget has no room for more traces");
     outcome.reason = LOSS_MEMORY;
-    if (receipt == NULL) /* nobody offers it again */
+    if (is_part || receipt == NULL) { /* nobody offers it again */
+        outcome.verdict = LOST;
         ledger_drop(self->base.ledger, batch, LOSS_MEMORY, component_exporters(&self->base, batch));
+    }
     receipt_resolve(receipt, &outcome);
     return false;
 }
@@ -445,7 +459,7 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
 void tail_take_in(struct tail *self, struct batch *batch, struct receipt *receipt)
 {
     struct intake intake;
-    if (!open_intake(self, batch, receipt, &intake))
+    if (!open_intake(self, batch, receipt, self->lanes > 1, &intake))
         return;
     if (self->base.is_journaled) {
         intake.request = mem_alloc(sizeof(*intake.request));
@@ -461,7 +475,7 @@ void tail_take_in(struct tail *self, struct batch *batch, struct receipt *receip
 void tail_route(struct tail *self, struct batch *batch, struct receipt *receipt)
 {
     struct intake intake;
-    if (!open_intake(self, batch, receipt, &intake))
+    if (!open_intake(self, batch, receipt, false, &intake))
         return;
     intake.model = batch_ref(batch);
     intake.waits = self->base.is_journaled || self->config->block_on_overflow;
@@ -481,6 +495,7 @@ void tail_take_or_block(struct tail *self, struct batch *batch, struct receipt *
         tail_take_in(self, batch, receipt);
         return;
     }
+    budget_take(self->base.budget, BLOCKED_BYTES);
     struct blocked *blocked = mem_alloc(sizeof(*blocked));
     *blocked = (struct blocked){.batch = batch_ref(batch), .receipt = receipt};
     ring_push(self->blocked, blocked);
@@ -493,5 +508,6 @@ void tail_take_blocked(struct tail *self)
         tail_take_in(self, blocked->batch, blocked->receipt);
         batch_unref(blocked->batch);
         mem_free(blocked);
+        budget_return(self->base.budget, BLOCKED_BYTES);
     }
 }

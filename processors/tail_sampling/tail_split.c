@@ -8,7 +8,9 @@
 #include "processors/tail_sampling/tail_conditions.h"
 #include "processors/tail_sampling/tail_span.h"
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/ottl/ottl_limits.h"
 
 enum {
@@ -19,7 +21,7 @@ enum {
     SPANS = 2,
     TRACE_ID = 1,
     EMPTY_FIELD_BYTES = 2,
-    SHARE_BYTES_MIN = 192, /* fields that several groups have in common are stored once */
+    SHARE_BYTES_MIN = 192, /* fields that several groups have in common are kept once */
     ROOM_FIRST = 64,
     LANE_OF_ID = 8, /* ids are owned, and remembered, by their last 8 bytes */
 };
@@ -35,7 +37,7 @@ struct scope_entry {
     size_t gathered; /* where others begins in gathered; SIZE_MAX: it is `others` */
     struct slice others;
     uint64_t scope_bytes; /* as the Go collector counts it */
-    struct tail_place shared;
+    struct tail_common common;
 };
 
 struct place_entry {
@@ -487,22 +489,29 @@ static void look_ahead(struct tail_split *split, const struct tail_taker *taker)
     split->near_id = id;
 }
 
+/* What is stored of them in the slabs is so for the groups at hand. */
+static void rest_common(struct tail_split *split, struct tail_common *common, bool goes_on)
+{
+    if (common->place.slab != 0)
+        tail_slabs_unshare(split->slabs, common->place);
+    common->place = (struct tail_place){.slab = 0};
+    if (goes_on)
+        return;
+    buffer_unref(common->copy);
+    common->copy = NULL;
+}
+
 /* The scope at hand stays, with `goes_on`: more of its spans follow. */
 static void hand_over(struct tail_split *split, bool goes_on, const struct tail_taker *taker)
 {
     for (uint32_t i = 0; i < split->groups_count; i++)
         taker->take(split, group_at(split, i), bits_of(split, i), taker->arg);
-    if (split->shared.slab != 0)
-        tail_slabs_unshare(split->slabs, split->shared);
-    split->shared = (struct tail_place){.slab = 0};
     struct scope_entry *scopes = split->scopes.memory;
     for (uint32_t i = 0; i < split->scopes_count; i++)
-        if (scopes[i].shared.slab != 0)
-            tail_slabs_unshare(split->slabs, scopes[i].shared);
-    if (goes_on) {
+        rest_common(split, &scopes[i].common, goes_on && i + 1 == split->scopes_count);
+    rest_common(split, &split->common, goes_on);
+    if (goes_on)
         scopes[0] = scopes[split->scopes_count - 1];
-        scopes[0].shared = (struct tail_place){.slab = 0};
-    }
     split->spans_count = 0;
     split->scopes_count = goes_on ? 1 : 0;
     split->groups_count = 0;
@@ -653,14 +662,14 @@ static uint64_t plan_scope(const struct tail_split *split, const struct tail_gro
     return content;
 }
 
-/* may_share: what several groups have in common is stored once. */
+/* may_share: what groups have in common is not written for each. */
 static struct plan plan_group(const struct tail_split *split, const struct tail_group *group,
                               bool may_share)
 {
     const struct span_entry *entries = split->spans.memory;
     const struct scope_entry *scopes = split->scopes.memory;
     const struct slice others = split->others;
-    struct plan plan = {.may_share = may_share && split->groups_count > 1, .content = others.size};
+    struct plan plan = {.may_share = may_share, .content = others.size};
     plan_others(&plan, others);
     for (uint32_t i = group->first_span; i != UINT32_MAX;) {
         plan_others(&plan, scopes[entries[i].scope].others);
@@ -669,9 +678,47 @@ static struct plan plan_group(const struct tail_split *split, const struct tail_
     return plan;
 }
 
+/* A batch that a group's message is appended to. Fields that are shared lie in the request, or in a
+ * copy of their own, the rest in `own`. */
+struct part {
+    struct batch *batch;
+    struct buffer *request;
+    struct buffer *own; /* its size: of what the batch has */
+};
+
+/* Appends what was written since. */
+static void append_own(struct part *part, const struct tail_writer *writer)
+{
+    struct buffer *own = part->own;
+    const size_t written = (size_t)(writer->at - own->data);
+    batch_append(part->batch, own, slice_of(own->data + own->size, written - own->size));
+    own->size = written;
+}
+
+static bool is_in(const struct buffer *buffer, struct slice bytes)
+{
+    return bytes.data >= buffer->data && bytes.data + bytes.size <= buffer->data + buffer->size;
+}
+
+static void append_common(struct tail_split *split, struct part *part, struct slice others,
+                          struct tail_common *common)
+{
+    struct buffer *owner = part->request;
+    if (!is_in(owner, others)) {
+        if (common->copy == NULL) {
+            common->copy = buffer_create(split->budget, others.size);
+            memcpy(common->copy->data, others.data, others.size);
+            common->copy->size = others.size;
+        }
+        owner = common->copy;
+        others = buffer_slice(owner);
+    }
+    batch_append(part->batch, owner, others);
+}
+
 static inline void write_others(struct tail_split *split, const struct plan *plan,
-                                struct slice others, struct tail_place *shared,
-                                struct tail_writer *writer)
+                                struct slice others, struct tail_common *common,
+                                struct tail_writer *writer, struct part *part)
 {
     if (others.size == 0)
         return;
@@ -679,25 +726,31 @@ static inline void write_others(struct tail_split *split, const struct plan *pla
         tail_write(writer, others);
         return;
     }
-    if (shared->slab == 0)
-        *shared = tail_slabs_share(split->slabs, others);
-    tail_write_shared(split->slabs, writer, *shared, others.size);
+    if (part != NULL) {
+        append_own(part, writer);
+        append_common(split, part, others, common);
+        return;
+    }
+    if (common->place.slab == 0)
+        common->place = tail_slabs_share(split->slabs, others);
+    tail_write_shared(split->slabs, writer, common->place, others.size);
 }
 
+/* part: NULL if all goes where the writer is. */
 static void write_group(struct tail_split *split, const struct tail_group *group,
-                        const struct plan *plan, struct tail_writer *writer)
+                        const struct plan *plan, struct tail_writer *writer, struct part *part)
 {
     const struct span_entry *entries = split->spans.memory;
     struct scope_entry *scopes = split->scopes.memory;
     write_header(writer, RESOURCES, plan->content);
-    write_others(split, plan, resource_others(split), &split->shared, writer);
+    write_others(split, plan, resource_others(split), &split->common, writer, part);
     for (uint32_t i = group->first_span; i != UINT32_MAX;) {
         const uint32_t number = entries[i].scope;
         struct scope_entry *scope = &scopes[number];
         uint32_t end = i;
         write_header(writer, SCOPES, plan_scope(split, group, &end));
-        write_others(split, plan, others_of(split, scope->gathered, scope->others), &scope->shared,
-                     writer);
+        write_others(split, plan, others_of(split, scope->gathered, scope->others), &scope->common,
+                     writer, part);
         /* Spans that follow one another in the request, too, are copied at once. */
         struct slice run = {0};
         for (; i != end; i = entries[i].next) {
@@ -712,22 +765,26 @@ static void write_group(struct tail_split *split, const struct tail_group *group
     }
 }
 
-uint64_t tail_group_message_bytes(const struct tail_split *split, const struct tail_group *group)
+void tail_group_append(struct tail_split *split, const struct tail_group *group,
+                       struct buffer *request, struct batch *batch)
 {
-    if (split->is_whole)
-        return split->walk.whole.size;
-    const struct plan plan = plan_group(split, group, false);
-    return wire_field_size(RESOURCES, (size_t)plan.content);
-}
-
-void tail_group_write(struct tail_split *split, const struct tail_group *group, uint8_t *room)
-{
-    struct tail_writer writer = {.at = room};
-    const struct plan plan = plan_group(split, group, false);
-    if (split->is_whole)
-        tail_write(&writer, split->walk.whole);
-    else
-        write_group(split, group, &plan, &writer);
+    if (split->is_whole) {
+        batch_append(batch, request, split->walk.whole);
+        return;
+    }
+    struct plan plan = plan_group(split, group, false);
+    /* A copy of more than its spans would make each group many times as large as its part of the
+     * request. */
+    if (plan.content > 2 * group->bytes)
+        plan = plan_group(split, group, true);
+    const size_t bytes = (size_t)(wire_field_size(RESOURCES, (size_t)plan.content) - plan.shared);
+    struct part part = {
+        .batch = batch, .request = request, .own = buffer_create(split->budget, bytes)};
+    struct tail_writer writer = {.at = part.own->data};
+    write_group(split, group, &plan, &writer, &part);
+    append_own(&part, &writer);
+    assert(part.own->size == bytes);
+    buffer_unref(part.own);
 }
 
 void tail_group_store(struct tail_split *split, const struct tail_group *group,
@@ -740,9 +797,9 @@ void tail_group_store(struct tail_split *split, const struct tail_group *group,
         tail_write(&writer, whole);
         return;
     }
-    const struct plan plan = plan_group(split, group, true);
+    const struct plan plan = plan_group(split, group, split->groups_count > 1);
     const uint64_t bytes = wire_field_size(RESOURCES, (size_t)plan.content) - plan.shared;
     writer = tail_spans_add(split->slabs, spans, bytes, plan.shared_pieces, group->spans, request);
-    write_group(split, group, &plan, &writer);
+    write_group(split, group, &plan, &writer, NULL);
     tail_write_end(&writer);
 }

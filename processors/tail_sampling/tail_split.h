@@ -14,7 +14,9 @@
 #include "src/base/scratch.h"
 #include "src/otlp/wire.h"
 
+struct batch;
 struct budget;
+struct buffer;
 struct tail_split;
 
 /* Spans of one Resource… message that are read before their groups are handed over. */
@@ -64,6 +66,12 @@ struct tail_walk {
     bool has_others; /* all fields of the scope but the spans are known; else, those so far */
 };
 
+/* Where fields that groups have in common are kept for all of them, once one of them needs it. */
+struct tail_common {
+    struct tail_place place;
+    struct buffer *copy; /* by lane, of fields that lie in several pieces in the request; or NULL */
+};
+
 /* One for small requests, which are read in one go, and one for each large one under way. May be
  * moved between steps. */
 struct tail_split {
@@ -73,11 +81,11 @@ struct tail_split {
     struct tail_slabs *slabs;
     struct tail_walk walk;
     /* Of the Resource… message at hand. */
-    struct slice others;      /* all its fields but the scopes */
-    uint64_t resource_bytes;  /* of the Resource as the Go collector counts it */
-    struct tail_place shared; /* others, once it is stored for all groups */
-    bool is_whole;            /* nothing of it was handed over yet */
-    struct scratch gathered;  /* others that lie in several pieces */
+    struct slice others;       /* all its fields but the scopes */
+    uint64_t resource_bytes;   /* of the Resource as the Go collector counts it */
+    struct tail_common common; /* others */
+    bool is_whole;             /* nothing of it was handed over yet */
+    struct scratch gathered;   /* others that lie in several pieces */
     size_t gathered_bytes;
     /* What conditions have seen of the spans at hand, at this place of gathered. */
     const void *seen_at;
@@ -118,6 +126,8 @@ uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_grou
 /* For take: stores its message. */
 void tail_group_store(struct tail_split *split, const struct tail_group *group,
                       struct tail_spans *spans, struct tail_request *request);
-/* For take: the size of its message when nothing of it is shared, and the message. */
-uint64_t tail_group_message_bytes(const struct tail_split *split, const struct tail_group *group);
-void tail_group_write(struct tail_split *split, const struct tail_group *group, uint8_t *room);
+/* For take: appends its message, not its items, to a batch. Spans are copied, beyond the budget's
+ * limit if need be; a long Resource or scope, of which each group would need a copy, stays in the
+ * request, all of which `request` holds. */
+void tail_group_append(struct tail_split *split, const struct tail_group *group,
+                       struct buffer *request, struct batch *batch);

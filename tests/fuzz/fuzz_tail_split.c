@@ -13,6 +13,7 @@
 #include "processors/tail_sampling/tail_span.h"
 #include "processors/tail_sampling/tail_split.h"
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -31,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct taken {
     struct tail_policies *policies;
     struct tail_slabs *slabs;
+    struct buffer *request;
     uint64_t items;
     uint64_t bytes;
     unsigned left_out; /* one of so many groups; 0: none */
@@ -77,6 +79,19 @@ static bool moved_are(struct tail_slabs *slabs, struct tail_spans *spans, struct
     struct slice moved = joined_parts(batch);
     bool is_same = batch->items == items && slice_equal(moved, bytes);
     mem_free((void *)(uintptr_t)moved.data);
+    batch_unref(batch);
+    return is_same;
+}
+
+/* Whether a batch that the group is appended to is the same. */
+static bool appended_are(struct tail_split *split, const struct tail_group *group,
+                         struct buffer *request, struct slice bytes)
+{
+    struct batch *batch = batch_create(TRACES, 1);
+    tail_group_append(split, group, request, batch);
+    struct slice appended = joined_parts(batch);
+    bool is_same = slice_equal(appended, bytes);
+    mem_free((void *)(uintptr_t)appended.data);
     batch_unref(batch);
     return is_same;
 }
@@ -176,6 +191,7 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     tail_spans_each(taken->slabs, &spans, append, batch);
     struct slice bytes = joined_parts(batch);
     assert(is_as_expected(split, group, bytes));
+    assert(appended_are(split, group, taken->request, bytes));
     assert(moved_are(taken->slabs, &spans, bytes, batch->items));
     struct otlp_figures figures;
     const char *reason;
@@ -222,20 +238,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tail_slabs slabs;
     struct tail_split split;
     budget_init(&budget, UINT64_MAX);
+    struct buffer *request = buffer_create(&budget, body.size);
+    request->size = body.size;
+    if (body.size > 0)
+        memcpy(request->data, body.data, body.size);
     struct tail_sampling_config config = *tail_fixture_config();
     config.policies.count -= (data[0] & WITHOUT_OTTL) != 0; /* the last one */
     struct tail_policies *policies = tail_policies_create(&config, NULL, &error);
-    struct taken taken = {.policies = policies, .slabs = &slabs, .left_out = data[1]};
+    struct taken taken = {
+        .policies = policies, .slabs = &slabs, .request = request, .left_out = data[1]};
     const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
     tail_slabs_init(&slabs, &budget, false);
     tail_split_init(&split, policies, &slabs, (data[0] & BY_LANE) != 0 ? LANES : 1, &budget);
-    tail_split_begin(&split, body);
+    tail_split_begin(&split, buffer_slice(request));
     while (!tail_split_step(&split, &taker))
         ;
     assert(taken.items == figures.items);
     tail_split_fini(&split);
     tail_slabs_fini(&slabs);
     tail_policies_destroy(policies);
+    buffer_unref(request);
     assert(budget_used(&budget) == 0);
     budget_fini(&budget);
     return 0;

@@ -1480,7 +1480,7 @@ MUTANTS = [
            "    *ret_value = value_at(shard, place_of(slot));\n    use(shard, slot);",
            "    *ret_value = value_at(shard, place_of(slot));", ("test_decision_cache",)),
     Mutant("tail_sampling: what many traces have in common is stored once", "processors/tail_sampling/tail_split.c",
-           "may_share && split->groups_count > 1,", "may_share && split->groups_count > UINT32_MAX - 1,", ("complexity_tail_sampling",)),
+           "group, split->groups_count > 1);", "group, split->groups_count > UINT32_MAX - 1);", ("complexity_tail_sampling",)),
     Mutant("tail_sampling: traces above maximum_trace_size_bytes are dropped", "processors/tail_sampling/tail_intake.c",
            "trace->bytes > bytes_max)", "trace->bytes > 100 * bytes_max)", ("test_tail_sampling_pipeline",)),
     # OTTL

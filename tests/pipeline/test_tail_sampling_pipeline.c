@@ -852,6 +852,43 @@ static void tiny_traces_without_room_are_lost(void **state)
     harness_destroy(h);
 }
 
+/* A long Resource is not copied for each lane and each step: parts that wait lie in the request. */
+static void parts_of_a_request_take_as_much_as_it(void **state)
+{
+    enum { SPANS = 100000, TEXT = 2 << 20, LANES = 4 };
+    static struct trace_span spans[SPANS];
+    char *text = mem_alloc(TEXT + 1);
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    for (uint64_t i = 0; i < SPANS; i++)
+        spans[i] = (struct trace_span){.trace = i + 1, .span = 1};
+    /* With a schema URL, which follows the scopes, its fields lie in two pieces. */
+    static const char *const schemas[] = {NULL, "url"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct trace_resource resource = {.attributes = {text}, .schema = schemas[i]};
+        struct harness *h = harness_create_on(
+            "processors: {tail_sampling: {decision_wait: 1h, num_traces: 4, block_on_overflow: "
+            "true, policies: [" ERRORS "]}}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
+            "service: {budget_mib: 64, pipelines: {traces: {receivers: [test], processors: "
+            "[tail_sampling], exporters: [test]}}}\n",
+            LANES);
+        struct slice bytes = trace_sketch(&resource, spans, SPANS);
+        const uint64_t before = harness_budget_used(h);
+        struct test_request *request = trace_offer(h, 0, &resource, spans, SPANS);
+        assert_false(request->is_resolved); /* most of it waits */
+        assert_true(harness_budget_used(h) - before <= 4 * bytes.size);
+        harness_stop(h);
+        harness_advance(h, S);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 0);
+        mem_free((void *)(uintptr_t)bytes.data);
+        harness_destroy(h);
+    }
+    mem_free(text);
+}
+
 /* When the next stage takes nothing, either, there is no room: senders are asked to come back. */
 static void without_any_room_senders_are_refused(void **state)
 {
@@ -1160,6 +1197,7 @@ int main(void)
         cmocka_unit_test(when_memory_is_short_the_oldest_are_decided),
         cmocka_unit_test(tiny_traces_stay_within_the_budget),
         cmocka_unit_test(tiny_traces_without_room_are_lost),
+        cmocka_unit_test(parts_of_a_request_take_as_much_as_it),
         cmocka_unit_test(without_any_room_senders_are_refused),
         cmocka_unit_test(no_trace_is_decided_early_while_there_is_room),
         cmocka_unit_test(a_request_of_many_traces_makes_room_for_itself),
