@@ -30,9 +30,11 @@ enum {
     STATUS_UNKNOWN = 3,
     TRACE_STATE_BYTES_MAX = 1024,
     /* Spans, events and resources that are added at once; and bytes of new series' labels, which
-     * may repeat a long name of a service: so many take about as long. */
+     * may repeat a long name of a service: so many take about as long. A label in a key takes as
+     * long as so many bytes: globs may match many for each event. */
     WORK_AT_ONCE = 8192,
     COPIED_AT_ONCE = 4 << 20,
+    BYTES_PER_LABEL = 64,
 };
 
 static const struct slice nothing = {.data = NULL};
@@ -228,7 +230,7 @@ static void read_scope(struct span_aggregation *aggregation, struct slice scope_
 
 /* Labels of a series. */
 
-static struct text_hash key_of(const struct span_aggregation *aggregation, enum series_set set)
+static struct text_hash key_of(struct span_aggregation *aggregation, enum series_set set)
 {
     enum { STATUS_SHIFT = 8, SET_SHIFT = 16, EXTRAPOLATED_SHIFT = 24 };
     const struct dimensions *dimensions = aggregation->settings->dimensions;
@@ -241,8 +243,9 @@ static struct text_hash key_of(const struct span_aggregation *aggregation, enum 
     struct label_key key;
     key.size = sizeof(aggregation->known->origin);
     memcpy(key.bytes, &aggregation->known->origin, sizeof(aggregation->known->origin));
-    label_key_put(dimensions, &key, facts << WORD_SHIFT, labels->name);
+    label_key_put_text(dimensions, &key, facts << WORD_SHIFT, &aggregation->name);
     span_labels_put(&aggregation->picker, &key);
+    aggregation->copied += aggregation->picker.picked_count * BYTES_PER_LABEL;
     return text_hash_of(dimensions->seed, slice_of(key.bytes, key.size));
 }
 
@@ -392,6 +395,7 @@ static void set_labels(struct span_aggregation *aggregation, const struct span_f
     const struct aggregation_settings *settings = aggregation->settings;
     struct series_labels *labels = &aggregation->labels;
     labels->name = settings->has_name ? span->name : nothing;
+    aggregation->name = label_text_of(settings->dimensions, labels->name);
     labels->kind =
         !settings->has_kind ? 0 : (uint8_t)(span->kind < KIND_UNKNOWN ? span->kind : KIND_UNKNOWN);
     labels->status = !settings->has_status

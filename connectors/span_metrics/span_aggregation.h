@@ -51,7 +51,7 @@ struct span_aggregation {
     struct series_store *store;
     struct budget *budget;
     uint64_t lost; /* spans for which there was no memory at all */
-    size_t copied; /* bytes of labels, in the piece at hand */
+    size_t copied; /* bytes of labels, in the piece at hand; and as many as take as long as keys */
     bool is_full;  /* no memory for another series while this request is added */
     /* The request, and where it goes on. */
     struct series_time time;
@@ -61,7 +61,8 @@ struct span_aggregation {
     struct wire_reader events; /* of the present span */
     struct series_resource *resource;
     struct text_hash origin;     /* of the resource and the service's name, in keys */
-    struct series_labels labels; /* of the present span */
+    struct series_labels labels; /* of the present span … */
+    struct label_text name;      /* … and its name in keys */
     struct slice scope_name;
     struct slice scope_version;
     struct adjusted_count adjusted;

@@ -164,13 +164,6 @@ static int compare_labels(const void *a, const void *b)
     return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
 }
 
-static int compare_picked(const void *a, const void *b)
-{
-    const struct span_label *const *left = a;
-    const struct span_label *const *right = b;
-    return compare_labels(*left, *right);
-}
-
 static bool has_label(const struct glob_matches *matches, struct slice key)
 {
     size_t from = 0;
@@ -184,6 +177,15 @@ static bool has_label(const struct glob_matches *matches, struct slice key)
         to = order < 0 ? to : middle;
     }
     return false;
+}
+
+/* Notes what the span does not have of the resource's. */
+static void uncover(const struct glob_matches *span, struct glob_matches *resource)
+{
+    resource->uncovered_count = 0;
+    for (size_t i = 0; i < resource->count; i++)
+        if (!has_label(span, resource->items[i].key))
+            resource->uncovered[resource->uncovered_count++] = (uint8_t)i;
 }
 
 /* By key, each once. */
@@ -205,6 +207,8 @@ void span_labels_sort(struct span_labels *labels, enum label_source source)
                 matches->items[kept - 1] = matches->items[j];
         }
         matches->count = kept;
+        if (source == LABELS_OF_SPAN)
+            uncover(matches, &labels->found[LABELS_OF_RESOURCE].globs[i]);
     }
 }
 
@@ -221,17 +225,29 @@ static void pick_globs(struct span_labels *labels, enum dimension_list list, boo
     const struct glob_matches *resource = &found[LABELS_OF_RESOURCE].globs[list];
     for (size_t i = 0; i < span->count; i++)
         pick(labels, &span->items[i]);
-    size_t first = labels->picked_count;
-    for (size_t i = 0; is_event && i < event->count; i++)
-        if (!has_label(span, event->items[i].key))
-            pick(labels, &event->items[i]);
-    for (size_t i = 0; i < resource->count; i++)
-        if (!has_label(span, resource->items[i].key) &&
-            !(is_event && has_label(event, resource->items[i].key)))
-            pick(labels, &resource->items[i]);
-    if (is_event && labels->picked_count > first)
-        qsort((void *)&labels->picked[first], labels->picked_count - first,
-              sizeof(labels->picked[0]), compare_picked);
+    if (!is_event) {
+        for (size_t i = 0; i < resource->uncovered_count; i++)
+            pick(labels, &resource->items[resource->uncovered[i]]);
+        return;
+    }
+    /* Both are sorted. Only keys of the event are compared: those of the others may be long. */
+    size_t next = 0;
+    for (size_t i = 0; i < event->count; i++) {
+        const struct span_label *label = &event->items[i];
+        int order = 1;
+        for (; next < resource->uncovered_count; next++) {
+            const struct span_label *other = &resource->items[resource->uncovered[next]];
+            order = slice_compare(label->key, other->key);
+            if (order <= 0)
+                break;
+            pick(labels, other);
+        }
+        next += order == 0; /* the event's counts */
+        if (!has_label(span, label->key))
+            pick(labels, label);
+    }
+    for (; next < resource->uncovered_count; next++)
+        pick(labels, &resource->items[resource->uncovered[next]]);
 }
 
 void span_labels_pick(struct span_labels *labels, enum dimension_list list, bool is_event)
@@ -338,6 +354,15 @@ void label_key_put(const struct dimensions *dimensions, struct label_key *key, u
                    struct slice text)
 {
     put_text(dimensions, key, word, text);
+}
+
+void label_key_put_text(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
+                        const struct label_text *label)
+{
+    if (label->text.size > LABEL_TEXT_BYTES_MAX)
+        put_hash(dimensions, key, word, label->text.size, &label->hash);
+    else
+        put_sized(dimensions, key, word | label->text.size, label->text);
 }
 
 static void __attribute__((noinline))

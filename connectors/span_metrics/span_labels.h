@@ -24,7 +24,10 @@ enum label_source { LABELS_OF_SPAN, LABELS_OF_EVENT, LABELS_OF_RESOURCE, LABEL_S
 struct glob_matches {
     size_t count;
     size_t examined;
+    size_t uncovered_count;
     struct span_label items[GLOB_MATCHES_MAX];
+    uint8_t uncovered[GLOB_MATCHES_MAX]; /* of a resource: places of those that the span at hand
+                                            does not have, too; compared once for all its events */
 };
 
 /* What one message (resource, span, event) has for the dimensions. */
@@ -80,7 +83,8 @@ static inline __attribute__((always_inline)) void span_labels_note(struct span_l
         span_labels_match(labels, source, key, value);
 }
 
-/* After them. */
+/* After them: those of a resource before those of its spans, those of a span before those of its
+ * events. */
 void span_labels_sort(struct span_labels *labels, enum label_source source);
 
 /* Adds the attributes that are labels by that list to those picked: the span's, or else the event's
@@ -100,5 +104,20 @@ struct label_key {
  * added to it. */
 void label_key_put(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
                    struct slice text);
+/* The same of a text that is part of many keys: a long one is hashed once. */
+struct label_text {
+    struct slice text;
+    struct text_hash hash; /* of a long one */
+};
+static inline struct label_text label_text_of(const struct dimensions *dimensions,
+                                              struct slice text)
+{
+    struct label_text label = {.text = text};
+    if (text.size > LABEL_TEXT_BYTES_MAX)
+        label.hash = text_hash_of(dimensions->seed, text);
+    return label;
+}
+void label_key_put_text(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
+                        const struct label_text *label);
 /* Adds the labels that were picked. Values of equal text are equal, as in the Go collector. */
 void span_labels_put(const struct span_labels *labels, struct label_key *key);

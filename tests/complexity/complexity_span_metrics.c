@@ -106,6 +106,54 @@ static struct slice a_span_of_events(size_t n)
     return one_span(n, SPAN_EVENTS, false);
 }
 
+static char *long_text(size_t n)
+{
+    char *text = mem_alloc(n + 1);
+    memset(text, 'k', n);
+    text[n] = '\0';
+    return text;
+}
+
+/* Each event has the name of its span. */
+static struct slice events_of_a_long_name(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *name = long_text(8 * n);
+    put_resource(&out, "eu");
+    size_t scope = out.size;
+    put_text(&out, SPAN_NAME, name);
+    for (size_t i = 0; i < n; i++)
+        put_text(&out, SPAN_EVENTS, "");
+    profile_bytes_wrap(&out, scope, SPANS);
+    mem_free(name);
+    return done(&out, scope);
+}
+
+/* Globs match keys of the resource and the span that differ in their last byte. */
+static struct slice events_beside_long_keys(size_t n)
+{
+    enum { KEYS = 8 };
+    struct profile_bytes out = {0};
+    char *key = long_text(n);
+    put_attribute(&out, 1, "service.name", "shop");
+    for (unsigned i = 0; i < KEYS; i++) {
+        key[n - 1] = (char)('a' + i);
+        put_attribute(&out, 1, key, "v");
+    }
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t scope = out.size;
+    key[n - 1] = 'z';
+    put_attribute(&out, SPAN_ATTRIBUTES, key, "v");
+    for (size_t i = 0; i < n; i++) {
+        size_t event = out.size;
+        put_attribute(&out, 3, "k", "v");
+        profile_bytes_wrap(&out, event, SPAN_EVENTS);
+    }
+    profile_bytes_wrap(&out, scope, SPANS);
+    mem_free(key);
+    return done(&out, scope);
+}
+
 static struct slice resources(size_t n)
 {
     struct profile_bytes out = {0};
@@ -191,6 +239,8 @@ static const struct work_shape shapes[] = {
     {"a span of attributes", a_span_of_attributes},
     {"a span of one attribute", a_span_of_one_attribute},
     {"a span of events", a_span_of_events},
+    {"events of a long name", events_of_a_long_name},
+    {"events beside long keys", events_beside_long_keys},
     {"resources", resources},
     {"empty resources", empty_resources},
     {"a resource of attributes", a_resource_of_attributes},

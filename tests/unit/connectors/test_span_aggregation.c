@@ -15,6 +15,7 @@
 #include "connectors/span_metrics/span_metrics_config.h"
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/otlp/key_value.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 
@@ -283,6 +284,76 @@ static void spans_without_memory_for_their_resource_are_lost(void **state)
     teardown(&f);
 }
 
+/* The other labels of a series of events as "key=text" with blanks between. */
+static void write_labels(const struct fixture *f, const struct series *series, char *text)
+{
+    const uint8_t *labels = span_series_labels_of(&f->series, SERIES_EVENTS, series);
+    struct wire_reader reader = wire_reader_of(
+        slice_of(labels + series->service_bytes + series->name_bytes, series->others_bytes));
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        const struct key_value pair = key_value_of(field.bytes);
+        const struct slice value = value_read(pair.value).bytes;
+        text += sprintf(text, "%.*s=%.*s ", (int)pair.key.size, (const char *)pair.key.data,
+                        (int)value.size, (const char *)value.data);
+    }
+}
+
+/* By key: the span's, then the event's and the resource's that the span does not have. */
+static void globs_match_what_events_and_resources_have(void **state)
+{
+    static const struct {
+        const char *resource;
+        const char *span;
+        const char *event;
+        const char *labels;
+    } rows[] = {
+        {"ace", "c", "ecb", "app.c=s app.a=r app.b=e app.e=e "},
+        {"ca", "", "", "app.a=r app.c=r "},
+        {"bd", "", "eca", "app.a=e app.b=r app.c=e app.d=r app.e=e "},
+        {"abc", "abc", "abc", "app.a=s app.b=s app.c=s "},
+        {"abc", "", "abc", "app.a=e app.b=e app.c=e "},
+        {"", "b", "a", "app.b=s app.a=e "},
+    };
+    static uint8_t rooms[6][ROOM];
+    const struct config_sections dimensions = {.count = 2, .items = dimension_configs};
+    const struct span_metrics_config config = {
+        .dimensions = dimensions, .events = {.enabled = true, .dimensions = dimensions}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const letters[] = {rows[i].resource, rows[i].span, rows[i].event};
+        static const char *const values[] = {"r", "s", "e"};
+        static const uint32_t numbers[] = {1, 9, 3};
+        struct wire_writer writers[6];
+        struct fixture f;
+        char labels[256] = "";
+        for (unsigned k = 0; k < 5; k++)
+            writers[k] = wire_writer_of(rooms[k], ROOM);
+        write_pair(&writers[0], 1, "service.name", text_value(rooms[5], slice_of_text("shop")));
+        for (unsigned k = 0; k < 3; k++)
+            for (const char *letter = letters[k]; *letter != '\0'; letter++) {
+                const char key[] = {'a', 'p', 'p', '.', *letter, '\0'};
+                write_pair(&writers[k], numbers[k], key,
+                           text_value(rooms[5], slice_of_text(values[k])));
+            }
+        wire_write_bytes(&writers[1], 11, wire_written(&writers[2]));
+        wire_write_bytes(&writers[3], 2, wire_written(&writers[1]));
+        wire_write_bytes(&writers[4], 1, wire_written(&writers[0]));
+        wire_write_bytes(&writers[4], 2, wire_written(&writers[3]));
+        writers[5] = wire_writer_of(rooms[5], ROOM);
+        wire_write_bytes(&writers[5], 1, wire_written(&writers[4]));
+        setup(&f, &config);
+        f.settings.has_events = true;
+        span_aggregation_begin(&f.aggregation, wire_written(&writers[5]),
+                               (struct series_time){5, 5});
+        while (span_aggregation_go_on(&f.aggregation))
+            continue;
+        write_labels(&f, f.store.first->sets[SERIES_EVENTS].first, labels);
+        assert_string_equal(labels, rows[i].labels);
+        teardown(&f);
+    }
+}
+
 /* A piece of work copies only so much, whatever the labels repeat: each of many spans is a series
  * with a long name of its service. */
 static void long_labels_are_copied_in_pieces(void **state)
@@ -331,6 +402,7 @@ int main(void)
         cmocka_unit_test(resources_are_known_again),
         cmocka_unit_test(known_series_allocate_nothing),
         cmocka_unit_test(long_labels_count_as_overflow),
+        cmocka_unit_test(globs_match_what_events_and_resources_have),
         cmocka_unit_test(long_labels_are_copied_in_pieces),
         cmocka_unit_test(spans_without_memory_for_their_resource_are_lost),
     };
