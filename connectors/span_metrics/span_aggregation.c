@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"
 #include "src/otlp/key_value.h"
@@ -29,13 +30,16 @@ enum {
     KIND_UNKNOWN = 6,
     STATUS_UNKNOWN = 3,
     TRACE_STATE_BYTES_MAX = 1024,
-    /* Spans, events and resources that are added at once; and bytes of new series' labels, which
-     * may repeat a long name of a service: so many take about as long. A label in a key takes as
-     * long as so many bytes: globs may match many for each event. */
+    /* Spans, events and attributes of resources that are added at once; and bytes of new series'
+     * labels, which may repeat a long name of a service: so many take about as long. A label in a
+     * key takes as long as so many bytes: globs may match many for each event. */
     WORK_AT_ONCE = 8192,
     COPIED_AT_ONCE = 4 << 20,
     BYTES_PER_LABEL = 64,
+    LOOK_WORK = 64, /* done between looks at the clock: spans may have very many attributes */
 };
+
+#define PIECE_NS ((uint64_t)2 * NS_PER_MS)
 
 static const struct slice nothing = {.data = NULL};
 
@@ -179,6 +183,7 @@ static void know_resource(struct span_aggregation *aggregation, struct slice mes
             span_labels_note(&aggregation->picker, LABELS_OF_RESOURCE, attribute.key,
                              attribute.value);
     }
+    aggregation->work += (unsigned)attributes;
     span_labels_sort(&aggregation->picker, LABELS_OF_RESOURCE);
     struct label_key key = {.size = 0};
     label_key_put(settings->dimensions, &key, 0, slice_of(&known->key, sizeof(known->key)));
@@ -525,14 +530,24 @@ static bool take_next(struct span_aggregation *aggregation)
 
 bool span_aggregation_go_on(struct span_aggregation *aggregation)
 {
-    aggregation->copied = 0;
-    for (unsigned left = WORK_AT_ONCE; left > 0 && aggregation->copied < COPIED_AT_ONCE;) {
-        unsigned taken = add_events(aggregation, left);
+    const uint64_t first_ns = clock_now_ns();
+    unsigned look = aggregation->work / LOOK_WORK;
+    while (aggregation->work < WORK_AT_ONCE && aggregation->copied < COPIED_AT_ONCE) {
+        const unsigned left = WORK_AT_ONCE - aggregation->work;
+        const unsigned most = left < LOOK_WORK ? left : LOOK_WORK;
+        unsigned taken = add_events(aggregation, most);
         if (taken == 0)
-            taken = add_spans(aggregation, left);
+            taken = add_spans(aggregation, most);
         if (taken == 0 && !take_next(aggregation))
             return false;
-        left -= taken > 0 ? taken : 1;
+        aggregation->work += taken > 0 ? taken : 1;
+        if (aggregation->work / LOOK_WORK == look)
+            continue;
+        look = aggregation->work / LOOK_WORK;
+        if (clock_now_ns() - first_ns >= PIECE_NS)
+            break;
     }
+    aggregation->work = 0;
+    aggregation->copied = 0;
     return true;
 }

@@ -51,7 +51,9 @@ struct span_aggregation {
     struct series_store *store;
     struct budget *budget;
     uint64_t lost; /* spans for which there was no memory at all */
-    size_t copied; /* bytes of labels, in the piece at hand; and as many as take as long as keys */
+    /* In the piece at hand: */
+    unsigned work; /* spans, events and attributes of resources */
+    size_t copied; /* bytes of labels, and as many as take as long as keys */
     bool is_full;  /* no memory for another series while this request is added */
     /* The request, and where it goes on. */
     struct series_time time;
@@ -85,6 +87,7 @@ void span_aggregation_fini(struct span_aggregation *aggregation);
 /* The request outlives its aggregation. */
 void span_aggregation_begin(struct span_aggregation *aggregation, struct slice request,
                             struct series_time time);
-/* A piece of a millisecond or two. False: all of it was taken. Meanwhile the store stays the same
- * one, and keeps the resource that the aggregation is at. */
+/* True: a piece of a millisecond or two was taken, of this request and those that ended before in
+ * the same piece, and there may be more. False: all of it was taken. Meanwhile the store stays the
+ * same one, and keeps the resource that the aggregation is at. */
 bool span_aggregation_go_on(struct span_aggregation *aggregation);

@@ -20,6 +20,7 @@
 #include "src/base/clock.h"
 #include "src/base/counter.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/feature_gates.h"
 #include "src/core/batch.h"
@@ -387,12 +388,14 @@ static void add_next(void *arg)
     struct span_metrics *self = arg;
     struct span_metrics_counters *counters = self->base.counters;
     struct addition *addition;
+    bool is_turn_over = false;
     while ((addition = self->additions) != NULL) {
-        if (!addition->has_begun)
+        if (!addition->has_begun && !is_turn_over) {
             span_aggregation_begin(&self->aggregation, addition->bytes,
                                    (struct series_time){clock_wall_ns(), clock_now_ns()});
-        addition->has_begun = true;
-        if (span_aggregation_go_on(&self->aggregation)) {
+            addition->has_begun = true;
+        }
+        if (is_turn_over || span_aggregation_go_on(&self->aggregation)) {
             lane_rest(self->base.lane);
             lane_defer(self->base.lane, &self->add_job);
             return;
@@ -406,6 +409,7 @@ static void add_next(void *arg)
         mem_free(addition);
         /* Lane 0 waits for the end of the request only. */
         hand_over(self);
+        is_turn_over = lane_held_ns(self->base.lane) >= LANE_JOB_NS;
     }
     stop_if_done(self);
     if (self->main == self->store && self->main != NULL)

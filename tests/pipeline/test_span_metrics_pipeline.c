@@ -13,6 +13,7 @@
 
 #include "opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h"
 #include "src/base/buffer.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/wire.h"
@@ -36,12 +37,12 @@ typedef Opentelemetry__Proto__Collector__Metrics__V1__ExportMetricsServiceReques
 typedef Opentelemetry__Proto__Metrics__V1__ResourceMetrics resource_metrics;
 typedef Opentelemetry__Proto__Metrics__V1__Metric metric_message;
 
-/* Spans of one service with the names first, first + 1 … */
-static void send_spans(struct harness *h, unsigned lane, const char *service, unsigned first,
-                       unsigned spans)
+/* Spans of one service with the names first, first + 1 …, without a turn. */
+static struct test_request *put_spans(struct harness *h, unsigned lane, const char *service,
+                                      unsigned first, unsigned spans)
 {
     static uint8_t room[1 << 20];
-    static uint8_t rooms[6][1 << 18];
+    static uint8_t rooms[6][1 << 19];
     struct wire_writer value = wire_writer_of(rooms[0], sizeof(rooms[0]));
     struct wire_writer pair = wire_writer_of(rooms[1], sizeof(rooms[1]));
     struct wire_writer resource = wire_writer_of(rooms[2], sizeof(rooms[2]));
@@ -64,7 +65,14 @@ static void send_spans(struct harness *h, unsigned lane, const char *service, un
     wire_write_bytes(&all, 1, wire_written(&resource));
     wire_write_bytes(&all, 2, wire_written(&scope));
     wire_write_bytes(&whole, 1, wire_written(&all));
-    harness_offer_bytes(h, lane, TRACES, wire_written(&whole), spans);
+    return harness_put_bytes(h, lane, TRACES, wire_written(&whole), spans);
+}
+
+static void send_spans(struct harness *h, unsigned lane, const char *service, unsigned first,
+                       unsigned spans)
+{
+    put_spans(h, lane, service, first, spans);
+    harness_turn(h);
 }
 
 static struct test_exporter *exporter_of(struct harness *h)
@@ -384,6 +392,31 @@ static void wrong_keys_are_refused(void **state)
     }
 }
 
+/* Requests wait behind a large one; those that then follow share the lane's turns as spans do. */
+static void requests_that_waited_are_added_in_turns(void **state)
+{
+    enum { LARGE = 9000, REQUESTS = 100, SPANS = 1000, TURNS_MAX = 100 };
+    /* A turn by hand may be as many as three of the loop. */
+    enum { TURN_MAX = 3 * 9 };
+    struct test_request *requests[REQUESTS];
+    (void)state;
+    struct harness *h = start(CUMULATIVE, 1);
+    put_spans(h, 0, "large", 0, LARGE);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        requests[i] = put_spans(h, 0, "shop", 0, SPANS);
+    unsigned before = 0;
+    for (unsigned turn = 0; before < REQUESTS && turn < TURNS_MAX; turn++) {
+        unsigned resolved = 0;
+        lane_turn(h->lanes[0]);
+        for (unsigned i = 0; i < REQUESTS; i++)
+            resolved += requests[i]->is_resolved;
+        assert_true(resolved - before <= TURN_MAX);
+        before = resolved;
+    }
+    assert_int_equal(before, REQUESTS);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_names_leaves_known_series_alone),
         cmocka_unit_test(many_series_go_in_several_requests),
         cmocka_unit_test(wrong_keys_are_refused),
+        cmocka_unit_test(requests_that_waited_are_added_in_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
