@@ -223,7 +223,7 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
         return EXPLORE_DONE;
     /* Spans of traces that came later are in later blocks. */
     size_t oldest = 0;
-    if (search->after >= store->first && search->after + 1 < store->next)
+    if (search->after >= store->first && search->after < store->next - 1)
         oldest =
             trace_store_block_of(store, trace_store_record(store, search->after + 1)->first_block);
     struct explore_limit part = explore_limit_of(EXPLORE_SEARCH_NS);

@@ -112,6 +112,26 @@ static void durations_may_be_as_long_as_they_like(void **state)
     }
 }
 
+/* A client that asks for what is newer than anything gets nothing. */
+static void cursors_may_be_beyond_all_traces(void **state)
+{
+    static const char *const cursors[] = {"1", "2", "18446744073709551614", "18446744073709551615"};
+    struct test_span spans[] = {
+        {.trace = 1, .span = 1, .service = "a", .name = "n"},
+        {.trace = 2, .span = 2, .service = "a", .name = "n"},
+    };
+    (void)state;
+    add(spans, 2);
+    for (size_t i = 0; i < sizeof(cursors) / sizeof(cursors[0]); i++) {
+        char query[64];
+        snprintf(query, sizeof(query), "service=a&after=%s", cursors[i]);
+        expect("live", query, i == 0 ? "{\"count\":1," : "{\"count\":0,");
+        expect("traces", query, i == 0 ? "{\"traces\":[{\"id\"" : "{\"traces\":[]");
+        snprintf(query, sizeof(query), "service=a&before=%s", cursors[i]);
+        expect("traces", query, i == 0 ? "{\"traces\":[]" : "{\"traces\":[{\"id\"");
+    }
+}
+
 enum { NAME_BYTES = 200 * 1000 };
 
 /* A resource as JSON is charged beside the answer that it becomes a part of. */
@@ -182,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(durations_may_be_as_long_as_they_like, setup, teardown),
+        cmocka_unit_test_setup_teardown(cursors_may_be_beyond_all_traces, setup, teardown),
         cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
     };
