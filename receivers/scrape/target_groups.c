@@ -108,10 +108,25 @@ static bool add_label(struct builder *builder, struct slice name, struct slice v
     return copy(builder, name, &label->name) && copy(builder, value, &label->value);
 }
 
+/* Targets share the labels of their group only here: few bytes of a list can become many. */
+static bool count_labels(struct builder *builder)
+{
+    uint64_t bytes = builder->labels_count * sizeof(builder->labels[0]);
+    for (size_t i = 0; i < builder->labels_count; i++)
+        bytes += builder->labels[i].name.size + builder->labels[i].value.size;
+    builder->groups->label_bytes += bytes * builder->targets_count;
+    return builder->groups->label_bytes <= TARGET_GROUPS_LABEL_BYTES_MAX ||
+           error_set(builder->error,
+                     "the labels of all targets together have more than %u MiB: give them fewer, "
+                     "or spread the targets over several files",
+                     (unsigned)(TARGET_GROUPS_LABEL_BYTES_MAX / MIB));
+}
+
 static bool end_group(struct builder *builder)
 {
     struct target_groups *groups = builder->groups;
-    if (!add_label(builder, builder->source->name, builder->source->value))
+    if (!add_label(builder, builder->source->name, builder->source->value) ||
+        !count_labels(builder))
         return false;
     if (groups->count == TARGET_GROUPS_MAX)
         return error_set(builder->error,
@@ -147,6 +162,7 @@ void target_groups_free(struct target_groups *groups)
     groups->groups = NULL;
     groups->count = 0;
     groups->targets_count = 0;
+    groups->label_bytes = 0;
 }
 
 /* JSON, as Go's encoding/json reads it: names of fields in any case, null for nothing. */

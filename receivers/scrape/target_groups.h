@@ -10,6 +10,7 @@
 
 #include "receivers/scrape/scrape_target.h"
 #include "src/base/arena.h"
+#include "src/base/limits.h"
 #include "src/base/slice.h"
 #include "src/prometheus/prometheus_label.h"
 
@@ -23,12 +24,15 @@ enum {
     TARGET_GROUP_LABELS_MAX = 256,
     TARGET_GROUPS_MEMORY_MAX = 128 << 20, /* for what is read of one */
 };
+/* Labels of the targets in one: each target is made with all of its group's. */
+#define TARGET_GROUPS_LABEL_BYTES_MAX (512 * MIB)
 
 struct target_groups {
     struct arena arena;
     struct target_group *groups;
     size_t count;
     size_t targets_count; /* in all groups */
+    uint64_t label_bytes; /* of all targets */
 };
 
 /* source is added to the labels of each group. The texts are copied, charged to the budget (NULL:

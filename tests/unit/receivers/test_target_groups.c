@@ -188,6 +188,28 @@ static void test_limits_hold(void **state)
     mem_free(text);
 }
 
+/* Each target is made with a copy of its group's labels. */
+static void test_labels_are_counted_for_each_target(void **state)
+{
+    (void)state;
+    enum { ROOM = 1 << 20, VALUE_BYTES = 64 * 1024 };
+    char *text = mem_alloc(ROOM);
+    for (size_t too_many = 0; too_many < 2; too_many++) {
+        size_t targets = TARGET_GROUPS_LABEL_BYTES_MAX / VALUE_BYTES - 100 + 100 * too_many;
+        size_t size = (size_t)snprintf(
+            text, ROOM, "[{\"labels\":{\"l\":\"%0*d\"},\"targets\":[\"a\"", VALUE_BYTES, 0);
+        for (size_t i = 1; i < targets; i++)
+            size += (size_t)snprintf(text + size, ROOM - size, ",\"a\"");
+        snprintf(text + size, ROOM - size, "]}]");
+        bool is_read =
+            target_groups_read_json(&groups, slice_of_text(text), &source, &budget, &error);
+        assert_int_equal(is_read, too_many == 0);
+        target_groups_free(&groups);
+    }
+    assert_contains(error.text, "more than 512 MiB");
+    mem_free(text);
+}
+
 static void test_a_short_budget_is_an_error(void **state)
 {
     (void)state;
@@ -216,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_yaml_gives_groups, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_yaml_mistakes_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_limits_hold, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_labels_are_counted_for_each_target, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_short_budget_is_an_error, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
