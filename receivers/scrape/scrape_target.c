@@ -89,40 +89,49 @@ static bool read_duration(const struct relabel_labels *labels, const char *name,
     return is_valid;
 }
 
-static void append(char **text, size_t *size, const char *more, size_t more_size)
+/* A URL that is being made. */
+struct url {
+    char text[HTTP_URL_BYTES_MAX + 1];
+    size_t size;
+    bool is_too_long;
+};
+
+static void append(struct url *url, const void *more, size_t size)
 {
-    *text = mem_resize(*text, *size + more_size + 1);
-    memcpy(*text + *size, more, more_size);
-    *size += more_size;
-    (*text)[*size] = '\0';
+    url->is_too_long |= size > HTTP_URL_BYTES_MAX - url->size;
+    if (url->is_too_long || size == 0)
+        return;
+    memcpy(url->text + url->size, more, size);
+    url->size += size;
+    url->text[url->size] = '\0';
 }
 
 static const char kept_in_query[] = "-_.~";
 
 /* As Go's net/url escapes paths, and queries, in which a blank is a plus. */
-static void append_escaped(char **text, size_t *size, struct slice part, const char *kept)
+static void append_escaped(struct url *url, struct slice part, const char *kept)
 {
-    for (size_t i = 0; i < part.size; i++) {
+    for (size_t i = 0; i < part.size && !url->is_too_long; i++) {
         uint8_t c = part.data[i];
         bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         char escaped[4];
         if (is_plain || (c != '\0' && strchr(kept, c) != NULL)) {
-            append(text, size, (const char *)&part.data[i], 1);
+            append(url, &c, 1);
         } else if (c == ' ' && kept == kept_in_query) {
-            append(text, size, "+", 1);
+            append(url, "+", 1);
         } else {
             snprintf(escaped, sizeof(escaped), "%%%02X", c);
-            append(text, size, escaped, 3);
+            append(url, escaped, 3);
         }
     }
 }
 
-static void append_param(char **text, size_t *size, struct slice key, struct slice value)
+static void append_param(struct url *url, struct slice key, struct slice value)
 {
-    append(text, size, strchr(*text, '?') == NULL ? "?" : "&", 1);
-    append_escaped(text, size, key, kept_in_query);
-    append(text, size, "=", 1);
-    append_escaped(text, size, value, kept_in_query);
+    append(url, strchr(url->text, '?') == NULL ? "?" : "&", 1);
+    append_escaped(url, key, kept_in_query);
+    append(url, "=", 1);
+    append_escaped(url, value, kept_in_query);
 }
 
 static const struct config_value *find_param(const struct config_value *params, struct slice key)
@@ -136,7 +145,7 @@ static const struct config_value *find_param(const struct config_value *params, 
 
 /* The first value of a parameter is its label's, the others are the configuration's. Labels are
  * sorted by name, as parameters are in the URL. */
-static void append_params(char **text, size_t *size, const struct scrape_start *start,
+static void append_params(struct url *url, const struct scrape_start *start,
                           const struct relabel_labels *labels)
 {
     static const char prefix[] = "__param_";
@@ -146,39 +155,38 @@ static void append_params(char **text, size_t *size, const struct scrape_start *
             continue;
         struct slice key =
             slice_of(label->name.data + strlen(prefix), label->name.size - strlen(prefix));
-        append_param(text, size, key, label->value);
+        append_param(url, key, label->value);
         const struct config_value *values = find_param(start->params, key);
         for (size_t k = 1; values != NULL && k < values->count; k++)
-            append_param(text, size, key, slice_of_text(values->items[k].text));
+            append_param(url, key, slice_of_text(values->items[k].text));
     }
 }
 
-static char *make_url(const struct scrape_start *start, const struct relabel_labels *labels)
+static void make_url(const struct scrape_start *start, const struct relabel_labels *labels,
+                     struct url *ret_url)
 {
     static const char kept_in_path[] = "-_.~$&+,/:;=@";
-    char *scheme = text_of(labels, "__scheme__");
-    char *address = text_of(labels, "__address__");
+    struct slice scheme = relabel_labels_get(labels, slice_of_text("__scheme__"));
+    struct slice address = relabel_labels_get(labels, slice_of_text("__address__"));
     struct slice path = relabel_labels_get(labels, slice_of_text(start->path_label));
     struct slice prefix = {.size = 0};
     if (start->path_prefix_label != NULL)
         prefix = relabel_labels_get(labels, slice_of_text(start->path_prefix_label));
     while (prefix.size > 0 && prefix.data[prefix.size - 1] == '/')
         prefix.size--;
-    char *url = mem_copy_text("");
-    size_t size = 0;
-    append(&url, &size, scheme, strlen(scheme));
-    append(&url, &size, "://", 3);
-    append(&url, &size, address, strlen(address));
+    ret_url->text[0] = '\0';
+    ret_url->size = 0;
+    ret_url->is_too_long = false;
+    append(ret_url, scheme.data, scheme.size);
+    append(ret_url, "://", 3);
+    append(ret_url, address.data, address.size);
     if (prefix.size > 0 && prefix.data[0] != '/')
-        append(&url, &size, "/", 1);
-    append_escaped(&url, &size, prefix, kept_in_path);
+        append(ret_url, "/", 1);
+    append_escaped(ret_url, prefix, kept_in_path);
     if (path.size > 0 && path.data[0] != '/')
-        append(&url, &size, "/", 1);
-    append_escaped(&url, &size, path, kept_in_path);
-    append_params(&url, &size, start, labels);
-    mem_free(scheme);
-    mem_free(address);
-    return url;
+        append(ret_url, "/", 1);
+    append_escaped(ret_url, path, kept_in_path);
+    append_params(ret_url, start, labels);
 }
 
 struct slice scrape_target_label(const struct scrape_target *target, const char *name)
@@ -189,14 +197,20 @@ struct slice scrape_target_label(const struct scrape_target *target, const char 
     return (struct slice){.size = 0};
 }
 
-/* Labels that begin with __ do not reach the series. All texts lie in one block behind the list. */
+/* Labels that begin with __ do not reach the series. */
+static bool is_kept(const struct prometheus_label *label)
+{
+    return !slice_begins_with(label->name, "__");
+}
+
+/* All texts lie in one block behind the list. */
 static void keep_labels(struct scrape_target *target, const struct relabel_labels *labels)
 {
     size_t text_bytes = 0;
     size_t count = 0;
     for (size_t i = 0; i < labels->count; i++) {
         const struct prometheus_label *label = &labels->labels[i].label;
-        if (slice_begins_with(label->name, "__"))
+        if (!is_kept(label))
             continue;
         text_bytes += label->name.size + label->value.size;
         count++;
@@ -205,7 +219,7 @@ static void keep_labels(struct scrape_target *target, const struct relabel_label
     uint8_t *text = (uint8_t *)(target->labels + count);
     for (size_t i = 0; i < labels->count; i++) {
         const struct prometheus_label *label = &labels->labels[i].label;
-        if (slice_begins_with(label->name, "__"))
+        if (!is_kept(label))
             continue;
         struct prometheus_label *kept = &target->labels[target->labels_count++];
         kept->name = slice_of(memcpy(text, label->name.data, label->name.size), label->name.size);
@@ -255,24 +269,30 @@ static bool check_values(const struct relabel_labels *labels, struct error *erro
 }
 
 /* Takes the URL, if a client can be made for it. */
-static bool take_url(struct scrape_target *target, char *url, struct error *error)
+static bool take_url(struct scrape_target *target, const struct url *url, struct error *error)
 {
     struct http_url parsed;
-    target->url = url;
-    if (!http_url_parse(url, &parsed, error))
+    if (url->is_too_long)
+        return error_set(error, "the URL has more than %d bytes", HTTP_URL_BYTES_MAX);
+    if (!http_url_parse(url->text, &parsed, error))
         return false;
+    target->url = mem_copy_text(url->text);
     target->shown = mem_copy_text(parsed.shown);
     http_url_clear(&parsed);
     return true;
 }
 
-/* Charges the target's bytes. False: the budget has no room. */
-static bool charge(struct scrape_target *target, struct budget *budget, struct error *error)
+/* Charges the target's bytes, with those of the labels that it will keep. False: the budget has no
+ * room. */
+static bool charge(struct scrape_target *target, const struct relabel_labels *labels,
+                   struct budget *budget, struct error *error)
 {
     target->bytes = sizeof(*target) + strlen(target->url) + 1 + strlen(target->shown) + 1;
-    for (size_t i = 0; i < target->labels_count; i++)
-        target->bytes +=
-            sizeof(target->labels[i]) + target->labels[i].name.size + target->labels[i].value.size;
+    for (size_t i = 0; i < labels->count; i++) {
+        const struct prometheus_label *label = &labels->labels[i].label;
+        if (is_kept(label))
+            target->bytes += sizeof(*label) + label->name.size + label->value.size;
+    }
     if (budget != NULL && !budget_try_take(budget, target->bytes))
         return error_set(error, "the memory budget has no room for the target");
     target->budget = budget;
@@ -304,16 +324,18 @@ struct scrape_target *scrape_target_create(const struct scrape_start *start, str
     atomic_init(&target->refs, 1);
     target->interval_ns = interval_ns;
     target->timeout_ns = timeout_ns + start->more_timeout_ns;
-    bool has_url = take_url(target, make_url(start, work), error);
+    struct url url;
+    make_url(start, work, &url);
+    if (!take_url(target, &url, error) || !charge(target, work, budget, error)) {
+        scrape_target_unref(target);
+        return NULL;
+    }
     keep_labels(target, work);
     target->job_name = scrape_target_label(target, "job");
     target->instance = scrape_target_label(target, "instance");
     target->hash = hash_target(target, random_seed());
     target->place = hash_target(target, 0);
-    if (has_url && charge(target, budget, error))
-        return target;
-    scrape_target_unref(target);
-    return NULL;
+    return target;
 }
 
 struct scrape_target *scrape_target_ref(struct scrape_target *target)

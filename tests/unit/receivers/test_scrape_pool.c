@@ -10,6 +10,7 @@
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/component.h"
+#include "src/net/syntax/http_url.h"
 #include "tests/support/scripted_backend.h"
 
 #include <setjmp.h>
@@ -485,6 +486,36 @@ static void test_messages_show_no_secrets(void **state)
     end();
 }
 
+/* What would become of a long label or address is not written out first. */
+static void test_long_urls_are_left_out(void **state)
+{
+    enum { LABEL_BYTES = 1 << 20 };
+    static const struct slice address = {.data = (const uint8_t *)"shop:80", .size = 7};
+    struct prometheus_label param = {.name = slice_of_text("__param_q")};
+    struct relabel_labels work;
+    struct error error;
+    char *value = mem_alloc(LABEL_BYTES);
+    (void)state;
+    memset(value, '\t', LABEL_BYTES);
+    relabel_labels_init(&work);
+    /* http://shop:80/m?q= and three bytes for each of the value. */
+    const size_t longest = (HTTP_URL_BYTES_MAX - 19) / 3;
+    const size_t sizes[] = {1, longest, longest + 1, LABEL_BYTES};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        param.value = slice_of(value, sizes[i]);
+        struct scrape_target *target =
+            scrape_target_create(&start, address, &param, 1, &work, &budget, &error);
+        assert_int_equal(target != NULL, sizes[i] <= longest);
+        if (target != NULL)
+            assert_int_equal(strlen(target->url), 19 + 3 * sizes[i]);
+        else
+            assert_string_equal(error.text, "the URL has more than 8192 bytes");
+        scrape_target_unref(target);
+    }
+    relabel_labels_fini(&work);
+    mem_free(value);
+}
+
 static void test_a_bad_file_keeps_its_targets(void **state)
 {
     (void)state;
@@ -669,6 +700,7 @@ int main(void)
         TEST(test_without_ends_to_mark_a_target_goes_at_once),
         TEST(test_a_target_that_comes_back_goes_on),
         TEST(test_messages_show_no_secrets),
+        TEST(test_long_urls_are_left_out),
         TEST(test_a_bad_file_keeps_its_targets),
         TEST(test_a_stop_marks_no_ends),
         TEST(test_a_server_lists_targets),
