@@ -125,8 +125,9 @@ static bool count_labels(struct builder *builder)
 static bool end_group(struct builder *builder)
 {
     struct target_groups *groups = builder->groups;
-    if (!add_label(builder, builder->source->name, builder->source->value) ||
-        !count_labels(builder))
+    if (!add_label(builder, builder->source->name, builder->source->value))
+        return false;
+    if (!count_labels(builder))
         return false;
     if (groups->count == TARGET_GROUPS_MAX)
         return error_set(builder->error,

@@ -1060,6 +1060,8 @@ MUTANTS = [
     Mutant("targets: groups have their source", "receivers/scrape/target_groups.c",
            "    if (!add_label(builder, builder->source->name, builder->source->value))\n        return false;\n", "",
            ("test_target_groups",)),
+    Mutant("targets: labels count for each target", "receivers/scrape/target_groups.c",
+           "bytes * builder->targets_count", "bytes", ("test_target_groups",)),
     Mutant("targets: the limit of a file holds", "receivers/scrape/target_groups.c",
            "builder->groups->targets_count + builder->targets_count == TARGET_GROUPS_TARGETS_MAX", "false",
            ("test_target_groups",)),
