@@ -63,7 +63,19 @@ struct node *merge_trees(struct loader *loader, struct node *base, struct node *
     return merge_at(loader, base, over, &root);
 }
 
-/* The entry "a::b::c: value" as "a: {b: {c: value}}". */
+/* How many maps wrap_entry makes of a key. */
+static size_t count_maps(const char *key)
+{
+    size_t count = 0;
+    for (; *key != '\0'; key++)
+        if (key[0] == ':' && key[1] == ':') {
+            count++;
+            key++;
+        }
+    return count;
+}
+
+/* The entry "a::b::c: value" as "a: {b: {c: value}}", for keys of few maps. */
 static bool wrap_entry(struct loader *loader, struct node_entry *entry)
 {
     char *key = loader_copy_text(loader, entry->key);
@@ -86,13 +98,17 @@ static bool wrap_entry(struct loader *loader, struct node_entry *entry)
     return true;
 }
 
+static void report_depth(struct loader *loader, struct position position)
+{
+    loader_problem(loader, position, NULL, "lists and maps nest deeper than %d", CONFIG_DEPTH_MAX);
+}
+
 struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t depth)
 {
     if (node->kind != NODE_MAP)
         return node;
     if (depth >= CONFIG_DEPTH_MAX) {
-        loader_problem(loader, node->position, NULL, "lists and maps nest deeper than %d",
-                       CONFIG_DEPTH_MAX);
+        report_depth(loader, node->position);
         node->kind = NODE_BROKEN;
         return node;
     }
@@ -109,6 +125,10 @@ struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t 
         node->slots = NULL;
         node->slots_count = 0;
         for (size_t i = 0; i < count; i++) {
+            if (depth + count_maps(entries[i].key) >= CONFIG_DEPTH_MAX) {
+                report_depth(loader, entries[i].position);
+                continue;
+            }
             if (!wrap_entry(loader, &entries[i])) {
                 loader_problem(loader, entries[i].position, NULL,
                                "the configuration has more than %d values", CONFIG_NODES_MAX);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "src/base/fileops.h"
+#include "src/base/mem.h"
 #include "src/config/config_limits.h"
 #include "src/config/feature_gates.h"
 #include "src/core/component.h"
@@ -239,6 +240,37 @@ static void what_the_go_collector_loads_loads(void **state)
         assert_int_equal(result.problems.count, 0);
         load_result_clear(&result);
     }
+}
+
+/* The second would be merged with the first, map by map. */
+static void keys_of_many_parts_are_refused(void **state)
+{
+    enum { PARTS = 20000 };
+    char *part = mem_alloc(3 * PARTS + 1);
+    char *text = mem_alloc(2 * 3 * PARTS + 1024);
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++)
+        memcpy(part + 3 * i, "a::", 3);
+    part[3 * PARTS] = '\0';
+    sprintf(text, "? %sx\n: 1\n? %sy\n: 2\n" FINE, part, part);
+    struct load_result result = load_text(text);
+    assert_null(result.config);
+    assert_problem(&result, "otel.yaml:1:3: lists and maps nest deeper than 64");
+    assert_problem(&result, "otel.yaml:3:3: lists and maps nest deeper than 64");
+    load_result_clear(&result);
+    part[3 * 62] = '\0';
+    sprintf(text, PLAIN FINE "processors::nop::%sx: 1\n", part);
+    result = load_text(text);
+    assert_problem(&result, "otel.yaml:5:1: lists and maps nest deeper than 64");
+    load_result_clear(&result);
+    part[3 * 61] = '\0';
+    sprintf(text, PLAIN FINE "processors::nop::%sx: 1\n", part);
+    result = load_text(text);
+    assert_problem(&result, "processors::nop::a: found an unknown key");
+    assert_int_equal(result.problems.count, 1);
+    load_result_clear(&result);
+    mem_free(part);
+    mem_free(text);
 }
 
 static void a_connector_named_as_an_exporter_is_ambiguous(void **state)
@@ -711,6 +743,7 @@ int main(void)
         cmocka_unit_test(each_mistake_has_one_problem_with_its_place),
         cmocka_unit_test(all_missing_sections_are_reported),
         cmocka_unit_test(what_the_go_collector_loads_loads),
+        cmocka_unit_test(keys_of_many_parts_are_refused),
         cmocka_unit_test(a_connector_named_as_an_exporter_is_ambiguous),
         cmocka_unit_test(pipelines_know_how_deep_they_are_and_how_many_exporters_they_lead_to),
         cmocka_unit_test(the_ways_through_connectors_are_bounded),
