@@ -4,7 +4,6 @@
 #include "src/base/arena.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -109,7 +108,9 @@ static void *take(struct arena *arena, size_t size)
 static bool try_add_chunk(struct arena *arena, size_t capacity)
 {
     size_t size = sizeof(struct arena_chunk) + capacity;
-    if (arena->budget != NULL && !budget_try_take(arena->budget, size))
+    if (arena->budget != NULL && arena->may_exceed)
+        budget_take(arena->budget, size);
+    else if (arena->budget != NULL && !budget_try_take(arena->budget, size))
         return false;
     struct arena_chunk *chunk = mem_try_alloc(size);
     if (chunk != NULL)

@@ -3,6 +3,7 @@
  * Under AddressSanitizer each allocation is followed by a poisoned gap. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena_chunk;
@@ -13,13 +14,14 @@ struct arena {
     size_t used_bytes; /* allocated so far */
     size_t max_bytes;
     struct budget *budget; /* NULL: not charged */
+    bool may_exceed;       /* set by the owner: the budget's limit */
     size_t charged_bytes;
     size_t refused_bytes; /* what it would hold had no _try_alloc failed; 0: none failed */
 };
 
 /* Allocates nothing yet. max_bytes limits all allocations together, padding not counted. */
 void arena_init(struct arena *arena, size_t max_bytes);
-/* The same, charged to a budget (NULL: none), which may make _try_alloc fail. */
+/* The same, charged to a budget (NULL: none), which may make _try_alloc fail unless may_exceed. */
 void arena_init_charged(struct arena *arena, size_t max_bytes, struct budget *budget);
 /* Frees all allocations. The arena can be used again afterwards. */
 void arena_clear(struct arena *arena);

@@ -60,6 +60,8 @@ static size_t next_capacity(const struct splice_list *list)
 uint64_t splice_list_growth(const struct splice_list *list, size_t count, uint64_t bytes)
 {
     uint64_t items = list->count + count > list->capacity ? next_capacity(list) : 0;
+    while (items > 0 && items < list->count + count)
+        items *= 2;
     return items * sizeof(list->items[0]) + profile_bytes_growth(&list->inserts, bytes);
 }
 

@@ -7,17 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/base/budget.h"
 #include "src/base/pattern.h"
 #include "src/core/batch.h"
 #include "src/records/metric_values.h"
-#include "src/records/record_limits.h"
 
 enum {
     DATA_POINTS = 1,
     DATA_TEMPORALITY = 2, /* of sums and histograms */
     BUCKETS_PARTS = 2,
-    EDIT_PART = 8, /* of a request's bytes that its edit may take */
 };
 
 /* The last values of a stream. Words: bounds, then counts; or positive counts, then negative
@@ -56,7 +53,7 @@ void delta_editor_init(struct delta_editor *editor, const struct delta_settings 
 {
     *editor = (struct delta_editor){.settings = *settings, .table = table};
     metric_stream_init(&editor->stream, stream_table_seed(table), false, budget);
-    arena_init(&editor->arena, RECORD_VALUES_BYTES_MAX);
+    metric_values_arena_init(&editor->arena, budget);
 }
 
 void delta_editor_fini(struct delta_editor *editor)
@@ -353,8 +350,7 @@ static bool convert_point(struct delta_editor *editor, struct record_edit *edit,
     struct metric_values values;
     struct identity_digest key;
     enum delta_loss loss;
-    if (editor->arena.used_bytes > RECORD_VALUES_BYTES_MAX / 2)
-        arena_clear(&editor->arena);
+    metric_values_next(&editor->arena);
     bool is_read = metric_values_read(&editor->arena, metric->kind, point->bytes, &values);
     if (!is_read) {
         editor->figures.dropped[type][DELTA_LOST_FULL]++;
@@ -381,8 +377,11 @@ static bool convert_point(struct delta_editor *editor, struct record_edit *edit,
     if (values.kind == METRIC_SUM && values.number == METRIC_NO_NUMBER)
         values.number = METRIC_INTEGER;
     values.has_min = values.has_max = false;
+    if (!metric_values_put(edit, &editor->arena, &values, point)) {
+        editor->figures.dropped[type][DELTA_LOST_FULL]++;
+        return false;
+    }
     editor->figures.converted[type]++;
-    metric_values_put(edit, &editor->arena, &values, point);
     return true;
 }
 
@@ -442,10 +441,10 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
     metric_stream_enter(&editor->stream, edit, level, content);
 }
 
-static uint64_t needs(void *arg, struct slice request)
+static void needs(void *arg, struct slice request, struct record_needs *ret_needs)
 {
     const struct delta_editor *editor = arg;
-    return metric_stream_needs(&editor->stream, request);
+    metric_stream_needs(&editor->stream, request, 0, ret_needs);
 }
 
 struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *edit,
@@ -457,7 +456,7 @@ struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *
                                            .record = convert_metric,
                                            .drops_empty = true};
     memset(&editor->figures, 0, sizeof(editor->figures));
-    struct batch *edited = record_edit_run_on(edit, batch, &visitor, EDIT_PART * batch->bytes);
+    struct batch *edited = record_edit_run_on(edit, batch, &visitor);
     metric_stream_clear(&editor->stream);
     arena_clear(&editor->arena);
     return edited;

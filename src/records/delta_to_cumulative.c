@@ -7,17 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/core/batch.h"
 #include "src/records/exponential_sum.h"
 #include "src/records/metric_values.h"
-#include "src/records/record_limits.h"
 
 enum {
     DATA_POINTS = 1,
     DATA_TEMPORALITY = 2,
-    EDIT_PART = 8, /* of a request's bytes that its edit may take */
 };
 
 /* The sum of a stream. Its arrays are in the words: bounds, then counts; or positive counts, then
@@ -47,7 +44,7 @@ void sum_editor_init(struct sum_editor *editor, struct stream_table *table, stru
 {
     *editor = (struct sum_editor){.table = table};
     metric_stream_init(&editor->stream, stream_table_seed(table), true, budget);
-    arena_init(&editor->arena, RECORD_VALUES_BYTES_MAX);
+    metric_values_arena_init(&editor->arena, budget);
 }
 
 void sum_editor_fini(struct sum_editor *editor)
@@ -221,8 +218,7 @@ static bool sum_point(struct sum_editor *editor, struct record_edit *edit,
 {
     struct metric_values values;
     struct identity_digest key;
-    if (editor->arena.used_bytes > RECORD_VALUES_BYTES_MAX / 2)
-        arena_clear(&editor->arena);
+    metric_values_next(&editor->arena);
     if (!metric_values_read(&editor->arena, metric->kind, point->bytes, &values)) {
         editor->points[SUM_LOST_LIMIT]++;
         return false;
@@ -230,11 +226,11 @@ static bool sum_point(struct sum_editor *editor, struct record_edit *edit,
     if (!metric_stream_of_point(&editor->stream, edit, metric->kind, point->bytes, 0, 0, &key))
         return true;
     enum sum_loss loss = add_point(editor, key, &values);
+    /* What has been added to the sum stays there: the stream's next point shows it. */
+    if (loss == SUM_NOT_LOST && !metric_values_put(edit, &editor->arena, &values, point))
+        loss = SUM_LOST_LIMIT;
     editor->points[loss]++;
-    if (loss != SUM_NOT_LOST)
-        return false;
-    metric_values_put(edit, &editor->arena, &values, point);
-    return true;
+    return loss == SUM_NOT_LOST;
 }
 
 static bool sum_metric(void *arg, struct record_edit *edit, const struct wire_field *field)
@@ -285,10 +281,10 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
     metric_stream_enter(&editor->stream, edit, level, content);
 }
 
-static uint64_t needs(void *arg, struct slice request)
+static void needs(void *arg, struct slice request, struct record_needs *ret_needs)
 {
     const struct sum_editor *editor = arg;
-    return metric_stream_needs(&editor->stream, request);
+    metric_stream_needs(&editor->stream, request, exponential_sum_bytes_max(), ret_needs);
 }
 
 struct batch *sum_editor_run(struct sum_editor *editor, struct record_edit *edit,
@@ -298,7 +294,7 @@ struct batch *sum_editor_run(struct sum_editor *editor, struct record_edit *edit
         .arg = editor, .enter = enter, .needs = needs, .record = sum_metric, .drops_empty = true};
     memset(editor->points, 0, sizeof(editor->points));
     editor->now_ns = clock_now_ns();
-    struct batch *edited = record_edit_run_on(edit, batch, &visitor, EDIT_PART * batch->bytes);
+    struct batch *edited = record_edit_run_on(edit, batch, &visitor);
     metric_stream_clear(&editor->stream);
     arena_clear(&editor->arena);
     return edited;

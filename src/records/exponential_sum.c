@@ -12,9 +12,17 @@
 
 enum {
     BUCKETS_MAX = 160,
+    BUCKETS_SUM_MAX = BUCKETS_MAX + 2, /* those at the ends may be halves */
     /* Halving an offset or a number of buckets more often changes nothing. */
     HALVINGS_MAX = 128,
 };
+
+uint64_t exponential_sum_bytes_max(void)
+{
+    /* The sum as it was and as it is, one that begins, and each bucket as a varint. */
+    enum { SIDES = 2, COPIES = 3 };
+    return SIDES * BUCKETS_SUM_MAX * (COPIES * sizeof(uint64_t) + WIRE_VARINT_BYTES_MAX);
+}
 
 static int64_t lower_of(const struct metric_buckets *buckets)
 {

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct arena;
 struct metric_values;
 
+/* What a sum takes at most in an arena, all steps of _add included, and encoded. Bytes. */
+uint64_t exponential_sum_bytes_max(void);
 /* The values with as few buckets as a sum has; they stay as they are. What has changed is in the
  * arena. False: it has no room. */
 bool exponential_limit(struct arena *arena, const struct metric_values *values,

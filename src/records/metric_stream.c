@@ -4,6 +4,7 @@
 #include "src/records/metric_stream.h"
 
 #include "src/core/batch.h"
+#include "src/records/metric_values.h"
 #include "src/records/record_limits.h"
 
 void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_scope_attributes,
@@ -33,67 +34,108 @@ void metric_stream_clear(struct metric_stream *stream)
     attribute_list_clear(&stream->list);
 }
 
-static void need(uint64_t *most, struct slice message, uint32_t number)
+/* ---- Needs ---- */
+
+/* While they are summed up. */
+struct tally {
+    uint64_t attributes; /* of the message whose attributes take most */
+    uint64_t values;     /* of the data point whose values take most */
+    uint64_t changes;
+    uint64_t work;
+};
+
+static void tally_attributes(struct tally *tally, struct slice message, uint32_t number)
 {
     if (message.size < METRIC_STREAM_SMALL_BYTES)
         return;
     uint64_t needed = identity_needs(message, number);
-    if (needed > *most)
-        *most = needed;
+    if (needed > tally->attributes)
+        tally->attributes = needed;
 }
 
 /* Of a Resource… or Scope… message. */
-static void need_of_head(uint64_t *most, const struct wire_field *head, uint32_t number)
+static void tally_head(struct tally *tally, const struct wire_field *head, uint32_t number)
 {
     if (head->number == RECORDS_HEAD)
-        need(most, head->bytes, number);
+        tally_attributes(tally, head->bytes, number);
 }
 
-static void need_of_points(uint64_t *most, const struct wire_field *scope_field)
+static void tally_point(struct tally *tally, enum metric_kind kind, struct slice point,
+                        uint64_t sum_bytes)
 {
-    enum { POINTS = 1 };
+    enum {
+        CHANGES = 3, /* its header; numbers together; the start at its end */
+        POINT_WORK = 128,
+        BYTES_WORK = 2,  /* reading and writing */
+        COUNTS_WORK = 8, /* the same for counts of one byte, which become words */
+    };
+    const bool is_exponential = kind == METRIC_EXPONENTIAL;
+    uint64_t values = metric_values_bytes_max(kind, point.size, sum_bytes);
+    if (values > tally->values)
+        tally->values = values;
+    tally->changes += CHANGES;
+    tally->work += POINT_WORK + (is_exponential ? COUNTS_WORK * point.size + sum_bytes
+                                                : BYTES_WORK * point.size);
+    tally_attributes(tally, point, metric_point_attributes(kind));
+}
+
+static void tally_metric(struct tally *tally, struct slice metric, uint64_t sum_bytes)
+{
+    enum { POINTS = 1, TEMPORALITY = 2, CHANGES = 2 /* two headers */ };
     struct wire_field data;
-    struct wire_field point;
-    if (scope_field->number != RECORDS_CHILDREN ||
-        scope_field->bytes.size < METRIC_STREAM_SMALL_BYTES)
-        return;
-    struct wire_reader metric = wire_reader_of(scope_field->bytes);
-    while (wire_next_field(&metric, &data)) {
-        if (data.type != WIRE_BYTES || data.bytes.size < METRIC_STREAM_SMALL_BYTES)
+    struct wire_field field;
+    struct wire_reader reader = wire_reader_of(metric);
+    while (wire_next_field(&reader, &data)) {
+        const enum metric_kind kind = (enum metric_kind)data.number;
+        if (data.type != WIRE_BYTES ||
+            (kind != METRIC_SUM && kind != METRIC_HISTOGRAM && kind != METRIC_EXPONENTIAL))
             continue;
-        uint32_t attributes = metric_point_attributes((enum metric_kind)data.number);
-        struct wire_reader points = wire_reader_of(data.bytes);
-        /* Not of other fields: names may be anything. */
-        while (attributes > 0 && wire_next_field(&points, &point))
-            if (point.number == POINTS)
-                need(most, point.bytes, attributes);
+        tally->changes += CHANGES;
+        struct wire_reader fields = wire_reader_of(data.bytes);
+        while (wire_next_field(&fields, &field)) {
+            tally->changes += field.number == TEMPORALITY;
+            if (field.number == POINTS)
+                tally_point(tally, kind, field.bytes, sum_bytes);
+        }
     }
 }
 
-uint64_t metric_stream_needs(const struct metric_stream *stream, struct slice request)
+void metric_stream_needs(const struct metric_stream *stream, struct slice request,
+                         uint64_t sum_bytes, struct record_needs *ret_needs)
 {
+    enum {
+        /* While lists grow there are two of them, and one is twice the other; then the request is
+         * written. */
+        CHANGE_BYTES = 3 * sizeof(struct splice),
+        BYTES_PART = 4,
+    };
     struct wire_reader resources = wire_reader_of(request);
     struct wire_field resource;
     struct wire_field scope;
     struct wire_field field;
-    uint64_t most = 0;
+    struct tally tally = {.work = request.size};
     while (wire_next_field(&resources, &resource)) {
-        if (resource.number != RECORDS_RESOURCES || resource.bytes.size < METRIC_STREAM_SMALL_BYTES)
+        if (resource.number != RECORDS_RESOURCES)
             continue;
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         while (wire_next_field(&scopes, &scope)) {
-            need_of_head(&most, &scope, RESOURCE_ATTRIBUTES);
-            if (scope.number != RECORDS_CHILDREN || scope.bytes.size < METRIC_STREAM_SMALL_BYTES)
+            tally_head(&tally, &scope, RESOURCE_ATTRIBUTES);
+            if (scope.number != RECORDS_CHILDREN)
                 continue;
             struct wire_reader fields = wire_reader_of(scope.bytes);
             while (wire_next_field(&fields, &field)) {
                 if (stream->uses_scope_attributes)
-                    need_of_head(&most, &field, SCOPE_ATTRIBUTES);
-                need_of_points(&most, &field);
+                    tally_head(&tally, &field, SCOPE_ATTRIBUTES);
+                if (field.number == RECORDS_CHILDREN)
+                    tally_metric(&tally, field.bytes, sum_bytes);
             }
         }
     }
-    return most;
+    *ret_needs = (struct record_needs){
+        .at_once = tally.attributes + tally.values,
+        .written = BYTES_PART * request.size + CHANGE_BYTES * tally.changes,
+        .work = tally.work,
+    };
 }
 
 static struct identity_digest finish(struct metric_stream *stream)

@@ -30,9 +30,10 @@ struct metric_stream {
 void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_scope_attributes,
                         struct budget *budget);
 void metric_stream_fini(struct metric_stream *stream);
-/* Bytes that it takes at most at once for a request: for the resource, scope or data point with the
- * most attributes. 0: none is large. */
-uint64_t metric_stream_needs(const struct metric_stream *stream, struct slice request);
+/* What a request takes whose data points are read, changed and put (metric_values.h), each with its
+ * stream. sum_bytes: what a point of an exponential histogram may have more afterwards. */
+void metric_stream_needs(const struct metric_stream *stream, struct slice request,
+                         uint64_t sum_bytes, struct record_needs *ret_needs);
 /* Frees what a request needed. */
 void metric_stream_clear(struct metric_stream *stream);
 /* As the visitor's enter. */

@@ -8,6 +8,7 @@
 #include "src/base/arena.h"
 #include "src/otlp/wire.h"
 #include "src/records/record_edit.h"
+#include "src/records/record_limits.h"
 
 enum {
     START = 2,
@@ -102,6 +103,38 @@ static void read_field(struct metric_values *values, const struct wire_field *fi
     }
 }
 
+enum { ARENA_KEPT_BYTES = 4096 };
+
+void metric_values_arena_init(struct arena *arena, struct budget *budget)
+{
+    arena_init_charged(arena, RECORD_VALUES_BYTES_MAX, budget);
+    arena->may_exceed = true;
+}
+
+void metric_values_next(struct arena *arena)
+{
+    if (arena->used_bytes > ARENA_KEPT_BYTES)
+        arena_clear(arena);
+}
+
+uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t more)
+{
+    enum {
+        /* A count of one byte is a word in the values, and one in the copy. Other numbers have
+         * eight bytes, and are put from where they are. */
+        WORDS_PART = 2 * sizeof(uint64_t),
+        PACKED_PART = 1,
+        FIXED_PART = 2,
+        /* The rest of a chunk, which is at most as large as what came before. */
+        SPARE_BYTES_MAX = 64 * 1024,
+    };
+    if (kind != METRIC_HISTOGRAM && kind != METRIC_EXPONENTIAL)
+        return 0;
+    uint64_t bytes = kind == METRIC_HISTOGRAM ? FIXED_PART * point_bytes
+                                              : (WORDS_PART + PACKED_PART) * point_bytes + more;
+    return bytes + (bytes < SPARE_BYTES_MAX ? bytes : SPARE_BYTES_MAX) + 2 * ARENA_KEPT_BYTES;
+}
+
 bool metric_values_read(struct arena *arena, enum metric_kind kind, struct slice bytes,
                         struct metric_values *ret_values)
 {
@@ -117,8 +150,10 @@ bool metric_values_read(struct arena *arena, enum metric_kind kind, struct slice
         .zero_count = point.zero_count,
         .zero_threshold = point.zero_threshold,
     };
-    while (wire_next_field(&reader, &field))
+    while (wire_next_field(&reader, &field)) {
         read_field(ret_values, &field);
+        ret_values->fields++;
+    }
     if (kind == METRIC_HISTOGRAM) {
         uint64_t *bounds;
         if (!read_numbers(arena, metric_counts(&point), &ret_values->counts_count,
@@ -136,10 +171,11 @@ bool metric_values_read(struct arena *arena, enum metric_kind kind, struct slice
 
 /* Values of fields while they are listed. */
 struct listing {
-    struct record_edit *edit;
     struct arena *arena;
     struct record_value values[RECORD_VALUES_MAX];
     size_t count;
+    uint64_t bytes;  /* that they take at most */
+    bool has_failed; /* the arena has no room */
 };
 
 /* proto3 leaves out zeros, but of optional fields. */
@@ -148,34 +184,20 @@ static void list_bits(struct listing *listing, uint32_t number, enum record_valu
 {
     listing->values[listing->count++] = (struct record_value){
         .number = number, .kind = is_there ? kind : RECORD_GONE, .bits = bits};
+    listing->bytes += 1 + WIRE_VARINT_BYTES_MAX;
 }
 
 static void list_bytes(struct listing *listing, uint32_t number, struct slice bytes)
 {
     listing->values[listing->count++] = (struct record_value){
         .number = number, .kind = bytes.size > 0 ? RECORD_BYTES : RECORD_GONE, .bytes = bytes};
+    listing->bytes += wire_field_size(number, bytes.size);
 }
 
-static uint8_t *room_of(struct listing *listing, size_t bytes)
+/* Little endian, as this machine is. */
+static struct slice packed_fixed(const void *numbers, size_t count)
 {
-    uint8_t *room = arena_try_alloc(listing->arena, bytes > 0 ? bytes : 1);
-    if (room == NULL) {
-        listing->edit->missed_bytes = bytes;
-        listing->edit->has_failed = true;
-    }
-    return room;
-}
-
-static struct slice pack_fixed(struct listing *listing, const void *numbers, size_t count)
-{
-    size_t bytes = count * sizeof(uint64_t);
-    const uint8_t *from = numbers;
-    uint8_t *room = room_of(listing, bytes);
-    if (room == NULL || bytes == 0)
-        return slice_of(NULL, 0);
-    /* Little endian, as this machine is. */
-    memcpy(room, from, bytes);
-    return slice_of(room, bytes);
+    return slice_of(numbers, count * sizeof(uint64_t));
 }
 
 static uint64_t zigzag(int32_t number)
@@ -189,9 +211,11 @@ static struct slice pack_buckets(struct listing *listing, const struct metric_bu
     for (size_t i = 0; i < buckets->count; i++)
         packed += wire_varint_size(buckets->counts[i]);
     size_t bytes = 1 + WIRE_VARINT_BYTES_MAX + wire_field_size(COUNTS, packed);
-    uint8_t *room = room_of(listing, bytes);
-    if (room == NULL)
+    uint8_t *room = arena_try_alloc(listing->arena, bytes);
+    if (room == NULL) {
+        listing->has_failed = true;
         return slice_of(NULL, 0);
+    }
     struct wire_writer writer = wire_writer_of(room, bytes);
     if (buckets->offset != 0)
         wire_write_number(&writer, OFFSET, zigzag(buckets->offset));
@@ -212,9 +236,8 @@ static void list_histogram(struct listing *listing, const struct metric_values *
     list_bits(listing, is_exponential ? EXPONENTIAL_MAX : HISTOGRAM_MAX, RECORD_FIXED64,
               bits_of(values->max), values->has_max);
     if (!is_exponential) {
-        list_bytes(listing, BUCKET_COUNTS,
-                   pack_fixed(listing, values->counts, values->counts_count));
-        list_bytes(listing, BOUNDS, pack_fixed(listing, values->bounds, values->bounds_count));
+        list_bytes(listing, BUCKET_COUNTS, packed_fixed(values->counts, values->counts_count));
+        list_bytes(listing, BOUNDS, packed_fixed(values->bounds, values->bounds_count));
         return;
     }
     list_bits(listing, SCALE, RECORD_VARINT, zigzag(values->scale), values->scale != 0);
@@ -225,10 +248,11 @@ static void list_histogram(struct listing *listing, const struct metric_values *
     list_bytes(listing, NEGATIVE, pack_buckets(listing, &values->negative));
 }
 
-void metric_values_put(struct record_edit *edit, struct arena *arena,
+bool metric_values_put(struct record_edit *edit, struct arena *arena,
                        const struct metric_values *values, const struct wire_field *point)
 {
-    struct listing listing = {.edit = edit, .arena = arena};
+    enum { HEADER_BYTES = 1 + WIRE_VARINT_BYTES_MAX };
+    struct listing listing = {.arena = arena, .bytes = HEADER_BYTES};
     list_bits(&listing, START, RECORD_FIXED64, values->start_ns, values->start_ns != 0);
     list_bits(&listing, TIME, RECORD_FIXED64, values->time_ns, values->time_ns != 0);
     if (values->kind == METRIC_SUM) {
@@ -239,9 +263,12 @@ void metric_values_put(struct record_edit *edit, struct arena *arena,
     } else {
         list_histogram(&listing, values);
     }
-    if (edit->has_failed)
-        return;
+    /* Its header, new fields, and those that are there, more than once perhaps. */
+    const size_t changes = 1 + listing.count + values->fields;
+    if (listing.has_failed || !record_edit_has_room(edit, changes, listing.bytes))
+        return false;
     size_t opened = record_open(edit, point);
     record_put_values(edit, point->bytes, listing.values, listing.count);
     record_close(edit, opened, point);
+    return true;
 }

@@ -12,6 +12,7 @@
 #include "src/otlp/metrics/metric_reader.h"
 
 struct arena;
+struct budget;
 struct record_edit;
 struct wire_field;
 
@@ -28,6 +29,7 @@ struct metric_values {
     uint64_t start_ns;
     uint64_t time_ns;
     bool is_absent; /* flag "no recorded value" */
+    size_t fields;  /* of the message */
     /* Sums. */
     enum metric_number number;
     int64_t integer;
@@ -52,9 +54,19 @@ struct metric_values {
     struct metric_buckets negative;
 };
 
+/* An arena for the values of one data point after another. It is charged to the budget, beyond its
+ * limit if need be: metric_values_bytes_max says before how much it is. */
+void metric_values_arena_init(struct arena *arena, struct budget *budget);
+/* Before each data point: frees what others took, unless it is little. */
+void metric_values_next(struct arena *arena);
+/* What the arena takes at most for a data point of so many bytes: for its values, a copy of their
+ * arrays, and what metric_values_put writes. more: the same for what is added to a point of an
+ * exponential histogram. */
+uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t more);
 /* Arrays are in the arena. False: it has no room. */
 bool metric_values_read(struct arena *arena, enum metric_kind kind, struct slice bytes,
                         struct metric_values *ret_values);
-/* Gives the data point these numbers. */
-void metric_values_put(struct record_edit *edit, struct arena *arena,
+/* Gives the data point these numbers. False: the arena or the edit has no room, and nothing is
+ * changed. */
+bool metric_values_put(struct record_edit *edit, struct arena *arena,
                        const struct metric_values *values, const struct wire_field *point);

@@ -57,6 +57,18 @@ static bool has_room(struct record_edit *edit, size_t bytes)
     return false;
 }
 
+bool record_edit_has_room(const struct record_edit *edit, size_t changes, uint64_t bytes)
+{
+    const struct splice_list *splices = &edit->splices;
+    uint64_t changed = splices->inserts.size + bytes;
+    /* Small changes that nobody asks about come to no more than the request has bytes. */
+    if (2 * edit->batch->bytes + changed > RECORD_REQUEST_BYTES_MAX)
+        return false;
+    uint64_t needed = splice_list_growth(splices, changes, bytes) + changed + edit->batch->bytes;
+    return held_bytes(edit) + needed <= edit->expected_bytes ||
+           batch_has_room(edit->batch, edit->budget, needed);
+}
+
 size_t record_open(struct record_edit *edit, const struct wire_field *message)
 {
     return splice_open(&edit->splices, place_of(edit, message->whole.data),
@@ -212,7 +224,7 @@ void record_read_attributes(struct record_edit *edit, struct slice content, uint
                             struct attribute_list *list)
 {
     list->may_exceed = edit->may_exceed;
-    list->arena.budget = edit->may_exceed ? NULL : list->budget;
+    list->arena.may_exceed = edit->may_exceed;
     attribute_list_next(list);
     add_attributes(content, number, list);
 }
@@ -350,25 +362,11 @@ void record_edit_end(struct record_edit *edit)
     edit->whole = NULL;
 }
 
-static struct batch *run(struct record_edit *edit, struct batch *batch,
-                         const struct record_visitor *visitor, bool remembers)
+/* Walks, and ends the edit that has begun. */
+static struct batch *walk(struct record_edit *edit, struct batch *batch,
+                          const struct record_visitor *visitor)
 {
     struct wire_field field;
-    if (!record_edit_begin(edit, batch))
-        return NULL;
-    if (batch->bytes == 0)
-        return batch_ref(batch);
-    if (remembers && visitor->needs != NULL && !edit->may_exceed) {
-        uint64_t needed = visitor->needs(visitor->arg, edit->whole->parts[0].bytes);
-        if (!budget_has_room(edit->budget, needed)) {
-            edit->missed_bytes = needed + batch->bytes;
-            edit->has_failed = true;
-            record_edit_end(edit);
-            return NULL;
-        }
-    }
-    edit->may_give_up = edit->lane != NULL && !remembers;
-    edit->may_exceed |= remembers;
     struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
     while (record_edit_goes_on(edit) && wire_next_field(&reader, &field))
         if (field.number == RECORDS_RESOURCES)
@@ -389,18 +387,53 @@ static struct batch *run(struct record_edit *edit, struct batch *batch,
 struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
                               const struct record_visitor *visitor)
 {
-    return run(edit, batch, visitor, false);
+    if (!record_edit_begin(edit, batch))
+        return NULL;
+    if (batch->bytes == 0)
+        return batch_ref(batch);
+    edit->may_give_up = edit->lane != NULL;
+    return walk(edit, batch, visitor);
+}
+
+/* A batch that may go beyond the budget does so by what is expected of it. */
+static bool reserve_needs(struct record_edit *edit, const struct record_needs *needs,
+                          struct budget_reserve *reserve)
+{
+    const uint64_t needed = needs->at_once + needs->written;
+    if (!edit->may_exceed) {
+        if (budget_reserve(reserve, edit->budget, needed) == BUDGET_GIVEN)
+            return true;
+        edit->missed_bytes = needed + edit->batch->bytes;
+        edit->has_failed = true;
+        return false;
+    }
+    budget_begin_late();
+    const bool is_given = budget_reserve(reserve, edit->budget, needed) == BUDGET_GIVEN;
+    budget_end_late();
+    return is_given || budget_reserve(reserve, NULL, 0) == BUDGET_GIVEN;
 }
 
 struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
-                                 const struct record_visitor *visitor, uint64_t bytes)
+                                 const struct record_visitor *visitor)
 {
-    if (!batch_may_exceed(batch) && !budget_has_room(edit->budget, bytes)) {
-        edit->missed_bytes = bytes + batch->bytes;
-        edit->has_failed = true;
+    struct record_needs needs = {.at_once = 0};
+    struct budget_reserve reserve;
+    if (!record_edit_begin(edit, batch))
+        return NULL;
+    if (batch->bytes == 0)
+        return batch_ref(batch);
+    visitor->needs(visitor->arg, edit->whole->parts[0].bytes, &needs);
+    if (needs.work > edit->written_max)
+        edit->is_long = edit->has_failed = true;
+    if (edit->is_long || !reserve_needs(edit, &needs, &reserve)) {
+        record_edit_end(edit);
         return NULL;
     }
-    return run(edit, batch, visitor, true);
+    edit->expected_bytes = needs.written;
+    edit->may_exceed = true;
+    struct batch *edited = walk(edit, batch, visitor);
+    budget_release(&reserve);
+    return edited;
 }
 
 bool record_may_grow(const struct batch *batch, uint64_t bytes)

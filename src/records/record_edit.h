@@ -39,16 +39,25 @@ struct record_edit {
     uint64_t missed_bytes; /* what the last refused change needed; UINT64_MAX: no message may be as
                               large as it would make the request */
     uint64_t written_max;  /* set by the owner: what one that repeats parts of the request may write
-                              before it gives up, so that the helper does it */
+                              before it gives up, so that the helper does it; and the work of one
+                              that remembers what it has seen (struct record_needs) */
     const struct lane *lane; /* set by the owner: it gives up, too, once this has been held for
                                 LANE_EDIT_NS, unless the visitor remembers what it has seen. NULL:
                                 it may take long */
     size_t steps;            /* since it looked at the clock */
     uint64_t reread_bytes;   /* by record_edit_rereads */
+    uint64_t expected_bytes; /* `written` of the needs of a visitor that remembers */
     bool may_give_up;
     bool is_long;    /* it has given up; nothing is changed */
     bool may_exceed; /* the budget's limit: the client has got its response */
     bool has_failed; /* there is no room; nothing more is changed */
+};
+
+/* What a request takes from a visitor that remembers what it has seen. Bytes. */
+struct record_needs {
+    uint64_t at_once; /* the visitor's own memory, for the largest of the messages */
+    uint64_t written; /* memory for the changes, as far as they can be told before */
+    uint64_t work;    /* what is read and written at most */
 };
 
 /* What an edit does at each message, in the order of the bytes. */
@@ -67,9 +76,8 @@ struct record_visitor {
     /* A Span, LogRecord or Metric; may change it. False: it is left out, and the visitor has
      * counted its items in edit->dropped. */
     bool (*record)(void *arg, struct record_edit *edit, const struct wire_field *field);
-    /* Bytes that the visitor takes at most at once for what is in the request, beyond the budget's
-     * limit if need be. NULL: few. With record_edit_run_on: it is refused before without room. */
-    uint64_t (*needs)(void *arg, struct slice request);
+    /* Of a visitor that remembers what it has seen: what the request takes. Others: NULL. */
+    void (*needs)(void *arg, struct slice request, struct record_needs *ret_needs);
     bool drops_empty; /* Scope… messages without records, then Resource… messages without scopes */
 };
 
@@ -80,10 +88,14 @@ void record_edit_fini(struct record_edit *edit);
  * for the changes. */
 struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
                               const struct record_visitor *visitor);
-/* The same for visitors that remember what they have seen: it is refused before the visitor is
- * called, unless that many bytes have room, or not at all. */
+/* The same for visitors that remember what they have seen, and so cannot begin anew: before the
+ * first call but `needs`, the request is refused for lack of room, or left to the helper, or not at
+ * all. What it needs is reserved in the budget meanwhile. */
 struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
-                                 const struct record_visitor *visitor, uint64_t bytes);
+                                 const struct record_visitor *visitor);
+/* For such visitors, before they change a record: whether there is room for so many bytes in so
+ * many changes, either expected or free in the budget. If not, they leave the record out. */
+bool record_edit_has_room(const struct record_edit *edit, size_t changes, uint64_t bytes);
 /* For edits that write all of the request anew: begin gives `whole` (unless the batch is empty),
  * end takes it back. False: the budget has no room. */
 bool record_edit_begin(struct record_edit *edit, struct batch *batch);

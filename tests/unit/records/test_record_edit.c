@@ -555,6 +555,110 @@ static void few_buckets_are_written_for_short_points(void **state)
     }
 }
 
+/* Short points of a stream with many buckets become many bytes. What has no room is left out, but
+ * not of the sum. */
+static void points_that_have_no_room_stay_in_the_sum(void **state)
+{
+    enum { COUNTS = 160, POINTS = 50000, LIMIT = 32 << 20, COUNT_FIELD = 0x21 };
+    (void)state;
+    struct budget budget;
+    struct record_edit edit;
+    struct sum_editor sums;
+    budget_init(&budget, LIMIT);
+    struct stream_table *table = sum_table_create(UINT64_MAX, &budget);
+    record_edit_init(&edit, &budget);
+    sum_editor_init(&sums, table, &budget);
+    struct batch *seed = stream_points(METRIC_EXPONENTIAL, 1, COUNTS, TEMPORALITY_DELTA, 1);
+    batch_unref(sum_editor_run(&sums, &edit, seed));
+    struct batch *points = stream_points(METRIC_EXPONENTIAL, POINTS, 0, TEMPORALITY_DELTA, 2);
+    memory_watch_begin();
+    struct batch *edited = sum_editor_run(&sums, &edit, points);
+    assert_non_null(edited);
+    assert_in_range(memory_watch_peak(), LIMIT / 2, LIMIT + SLACK_BYTES);
+    assert_in_range(sums.points[SUM_LOST_LIMIT], 1, POINTS - 1);
+    assert_int_equal(edited->items + sums.points[SUM_LOST_LIMIT], POINTS);
+    assert_in_range(atomic_load(&budget.high_water), LIMIT / 2, LIMIT);
+    batch_unref(edited);
+    struct batch *last = stream_points(METRIC_EXPONENTIAL, 1, 1, TEMPORALITY_DELTA, POINTS + 2);
+    edited = sum_editor_run(&sums, &edit, last);
+    struct slice bytes = joined_parts(edited);
+    uint8_t expected[9] = {COUNT_FIELD};
+    memcpy(expected + 1, &(uint64_t){COUNTS + 1}, sizeof(uint64_t));
+    assert_non_null(memmem(bytes.data, bytes.size, expected, sizeof(expected)));
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(edited);
+    batch_unref(last);
+    batch_unref(points);
+    batch_unref(seed);
+    record_edit_fini(&edit);
+    sum_editor_fini(&sums);
+    stream_table_destroy(table);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
+/* Before the first of them is remembered. */
+static void a_lane_leaves_many_remembered_points_to_the_helper(void **state)
+{
+    static const struct {
+        enum metric_kind kind;
+        size_t points;
+        bool is_long;
+    } cases[] = {{METRIC_HISTOGRAM, 2000, false},
+                 {METRIC_HISTOGRAM, 20000, true},
+                 {METRIC_EXPONENTIAL, 50, false},
+                 {METRIC_EXPONENTIAL, 2000, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct record_edit edit;
+        struct sum_editor sums;
+        struct stream_table *table = sum_table_create(UINT64_MAX, NULL);
+        record_edit_init(&edit, NULL);
+        sum_editor_init(&sums, table, NULL);
+        edit.written_max = HELPED_BYTES_MIN;
+        struct batch *batch =
+            stream_points(cases[i].kind, cases[i].points, 0, TEMPORALITY_DELTA, 1);
+        struct batch *edited = sum_editor_run(&sums, &edit, batch);
+        assert_int_equal(edit.is_long, cases[i].is_long);
+        assert_int_equal(edited == NULL, cases[i].is_long);
+        assert_int_equal(stream_table_count(table), cases[i].is_long ? 0 : 1);
+        batch_unref(edited);
+        batch_unref(batch);
+        record_edit_fini(&edit);
+        sum_editor_fini(&sums);
+        stream_table_destroy(table);
+    }
+}
+
+/* Each count of a byte is a word, and more than once. What was accepted is charged beyond the
+ * limit.
+ */
+static void the_values_of_a_point_are_charged(void **state)
+{
+    enum { COUNTS = 1000000, LIMIT = 256 << 20 };
+    (void)state;
+    for (unsigned k = 0; k < 4; k++) {
+        const bool are_sums = k % 2 == 1;
+        const uint64_t before = k < 2 ? 0 : LIMIT;
+        struct batch *batch = stream_points(METRIC_EXPONENTIAL, 1, COUNTS, are_sums ? 1 : 2, 1);
+        struct budget budget;
+        budget_init(&budget, LIMIT);
+        budget_take(&budget, before);
+        batch->is_acknowledged = k >= 2;
+        memory_watch_begin();
+        struct batch *edited = run(are_sums ? add_up : make_deltas, batch, &budget);
+        const uint64_t charged = atomic_load(&budget.high_water) - before;
+        assert_non_null(edited);
+        assert_in_range(memory_watch_peak(), COUNTS * sizeof(uint64_t),
+                        charged + charged / 8 + SLACK_BYTES);
+        batch_unref(edited);
+        budget_return(&budget, before);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+        batch_unref(batch);
+    }
+}
+
 static struct batch *one_resource(size_t resource_bytes, size_t spans)
 {
     enum { SPAN_MAX = 64, MORE = 64, SPAN_ATTRIBUTES = 9 };
@@ -747,6 +851,9 @@ int main(void)
         cmocka_unit_test(a_lane_leaves_long_texts_to_the_helper),
         cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
         cmocka_unit_test(few_buckets_are_written_for_short_points),
+        cmocka_unit_test(points_that_have_no_room_stay_in_the_sum),
+        cmocka_unit_test(a_lane_leaves_many_remembered_points_to_the_helper),
+        cmocka_unit_test(the_values_of_a_point_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
