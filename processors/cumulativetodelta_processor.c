@@ -225,14 +225,22 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
     return delta_editor_run(editor, edit, batch);
 }
 
-static void count(struct record_stage *stage, void *arg)
+static void report(const void *arg, uint64_t ret_figures[EDIT_FIGURES_MAX])
 {
     const struct delta_editor *editor = arg;
+    static_assert(sizeof(editor->figures) <= EDIT_FIGURES_MAX * sizeof(ret_figures[0]), "");
+    memcpy(ret_figures, &editor->figures, sizeof(editor->figures));
+}
+
+static void count(struct record_stage *stage, const uint64_t reported[EDIT_FIGURES_MAX])
+{
+    struct delta_figures figures;
+    memcpy(&figures, reported, sizeof(figures));
     struct cumulativetodelta_counters *counters = stage->stage.base.counters;
     for (size_t type = 0; type < DELTA_TYPES; type++) {
-        counter_add(&counters->converted[type], editor->figures.converted[type]);
+        counter_add(&counters->converted[type], figures.converted[type]);
         for (size_t loss = 0; loss < DELTA_LOSSES; loss++)
-            counter_add(&counters->dropped[type][loss], editor->figures.dropped[type][loss]);
+            counter_add(&counters->dropped[type][loss], figures.dropped[type][loss]);
     }
     /* Lanes are summed: one of them shows it. */
     if (stage->stage.base.first == &stage->stage.base)
@@ -265,7 +273,8 @@ static void on_sweep(struct timer *timer, void *arg)
     lane_timer_start(component->lane, timer, delay_ns);
 }
 
-static const struct record_stage_ops stage_ops = {.run = run, .done = count, .stopped = leave};
+static const struct record_stage_ops stage_ops = {
+    .run = run, .report = report, .done = count, .stopped = leave};
 
 static bool cumulativetodelta_create(struct component *component, struct error *error)
 {

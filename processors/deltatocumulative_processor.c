@@ -3,6 +3,7 @@
  * is shared by all lanes: the points of one may come to any of them. Runs on its pipeline's lane
  * and on the lane's helper; lane 0 removes stale streams. */
 #include <assert.h>
+#include <string.h>
 
 #include "processors/shared/record_stage.h"
 #include "src/base/clock.h"
@@ -114,12 +115,18 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
     return sum_editor_run(editor, edit, batch);
 }
 
-static void count(struct record_stage *stage, void *arg)
+static void report(const void *arg, uint64_t ret_figures[EDIT_FIGURES_MAX])
 {
     const struct sum_editor *editor = arg;
+    static_assert(sizeof(editor->points) <= EDIT_FIGURES_MAX * sizeof(ret_figures[0]), "");
+    memcpy(ret_figures, editor->points, sizeof(editor->points));
+}
+
+static void count(struct record_stage *stage, const uint64_t points[EDIT_FIGURES_MAX])
+{
     struct deltatocumulative_counters *counters = stage->stage.base.counters;
     for (size_t i = 0; i < SUM_LOSSES; i++)
-        counter_add(&counters->points[i], editor->points[i]);
+        counter_add(&counters->points[i], points[i]);
     /* Lanes are summed: one of them shows it. */
     if (stage->stage.base.first == &stage->stage.base)
         counter_set(&counters->streams, stream_table_count(stage->stage.base.shared));
@@ -147,7 +154,8 @@ static void on_sweep(struct timer *timer, void *arg)
     lane_timer_start(component->lane, timer, self->shard == 0 ? SWEEP_NS : NS_PER_MS);
 }
 
-static const struct record_stage_ops stage_ops = {.run = run, .done = count, .stopped = leave};
+static const struct record_stage_ops stage_ops = {
+    .run = run, .report = report, .done = count, .stopped = leave};
 
 static bool deltatocumulative_create(struct component *component, struct error *error)
 {

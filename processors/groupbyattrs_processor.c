@@ -82,18 +82,26 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
     return attribute_grouper_run(editor, edit, batch);
 }
 
-static void count(struct record_stage *stage, void *editor)
+static void report(const void *editor, uint64_t ret_figures[EDIT_FIGURES_MAX])
 {
     const struct attribute_grouper *grouper = editor;
-    struct groupbyattrs_counters *counters = stage->stage.base.counters;
-    enum signal_kind signal = stage->stage.base.signal;
-    counter_add(&counters->grouped[signal], grouper->figures.grouped);
-    counter_add(&counters->not_grouped[signal], grouper->figures.not_grouped);
-    histogram_record(&counters->groups[signal], bounds, sizeof(bounds) / sizeof(bounds[0]),
-                     grouper->figures.groups);
+    static_assert(sizeof(grouper->figures) <= EDIT_FIGURES_MAX * sizeof(ret_figures[0]), "");
+    memcpy(ret_figures, &grouper->figures, sizeof(grouper->figures));
 }
 
-static const struct record_stage_ops stage_ops = {.run = run, .done = count};
+static void count(struct record_stage *stage, const uint64_t reported[EDIT_FIGURES_MAX])
+{
+    struct group_figures figures;
+    memcpy(&figures, reported, sizeof(figures));
+    struct groupbyattrs_counters *counters = stage->stage.base.counters;
+    enum signal_kind signal = stage->stage.base.signal;
+    counter_add(&counters->grouped[signal], figures.grouped);
+    counter_add(&counters->not_grouped[signal], figures.not_grouped);
+    histogram_record(&counters->groups[signal], bounds, sizeof(bounds) / sizeof(bounds[0]),
+                     figures.groups);
+}
+
+static const struct record_stage_ops stage_ops = {.run = run, .report = report, .done = count};
 
 static bool groupbyattrs_create(struct component *component, struct error *error)
 {

@@ -138,19 +138,27 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
     return record_sampler_run(editor, edit, batch);
 }
 
-static void count(struct record_stage *stage, void *editor)
+static void report(const void *editor, uint64_t ret_figures[EDIT_FIGURES_MAX])
 {
     const struct record_sampler *sampler = editor;
+    static_assert(sizeof(sampler->counts) <= EDIT_FIGURES_MAX * sizeof(ret_figures[0]), "");
+    memcpy(ret_figures, sampler->counts, sizeof(sampler->counts));
+}
+
+static void count(struct record_stage *stage, const uint64_t reported[EDIT_FIGURES_MAX])
+{
+    uint64_t counts[SAMPLING_POLICIES][2];
+    memcpy(counts, reported, sizeof(counts));
     struct sampler_counters *counters = stage->stage.base.counters;
     for (unsigned policy = 0; policy < SAMPLING_POLICIES; policy++)
         for (unsigned is_kept = 0; is_kept < 2; is_kept++)
             counter_add(stage->stage.base.signal == TRACES
                             ? &counters->spans[policy][is_kept]
                             : &counters->log_records[policy][is_kept],
-                        sampler->counts[policy][is_kept]);
+                        counts[policy][is_kept]);
 }
 
-static const struct record_stage_ops stage_ops = {.run = run, .done = count};
+static const struct record_stage_ops stage_ops = {.run = run, .report = report, .done = count};
 
 static bool sampler_create(struct component *component, struct error *error)
 {

@@ -72,7 +72,7 @@ static void refuse(const struct edit_stage *self, const struct edit_result *resu
     receipt_resolve(receipt, &outcome);
 }
 
-static void pass_on(struct edit_stage *self, enum edit_place place, const struct batch *batch,
+static void pass_on(struct edit_stage *self, const struct batch *batch,
                     const struct edit_result *result, struct receipt *receipt)
 {
     struct edit_stage_counters *counters = self->base.counters;
@@ -81,7 +81,7 @@ static void pass_on(struct edit_stage *self, enum edit_place place, const struct
         return;
     }
     if (self->ops->edited != NULL)
-        self->ops->edited(self, place);
+        self->ops->edited(self, result);
     if (result->batch != NULL)
         counter_add(&counters->outgoing[batch->signal], result->batch->items);
     if (result->batch != NULL && result->dropped + result->made == 0) {
@@ -129,7 +129,7 @@ static void on_helped(struct helper_work *work)
 {
     struct helped_edit *helped = (struct helped_edit *)work;
     struct edit_stage *self = helped->self;
-    pass_on(self, EDIT_ON_HELPER, helped->batch, &helped->result, helped->receipt);
+    pass_on(self, helped->batch, &helped->result, helped->receipt);
     batch_unref(helped->batch);
     mem_free(helped->failure);
     mem_free(helped);
@@ -162,7 +162,7 @@ void edit_stage_consume(struct component *component, struct batch *batch, struct
     if (result.verdict == EDIT_LONG)
         have_helped(self, batch, receipt);
     else
-        pass_on(self, EDIT_ON_LANE, batch, &result, receipt);
+        pass_on(self, batch, &result, receipt);
 }
 
 void edit_stage_stop(struct component *component)

@@ -28,6 +28,9 @@ struct edit_stage_counters {
                           "otelcol_processor_outgoing_items", signals, NULL, NULL,                 \
                           "Items emitted from the processor.")
 
+/* Numbers that an edit counts in its request; what they are, its owner knows. */
+enum { EDIT_FIGURES_MAX = 16 };
+
 struct edit_result {
     enum {
         EDIT_DONE,
@@ -40,14 +43,16 @@ struct edit_result {
     uint64_t dropped;    /* DONE: items that are not in batch */
     uint64_t made;       /* DONE: items that are new; not both */
     const char *failure; /* FAILED: stays valid until the next edit at this place */
+    uint64_t figures[EDIT_FIGURES_MAX];
 };
 
 struct edit_stage_ops {
     /* On the lane or on its helper. */
     struct edit_result (*edit)(struct edit_stage *self, enum edit_place place, struct batch *batch);
     /* The others on the lane; NULL: nothing. */
-    /* After each edit that is done. */
-    void (*edited)(struct edit_stage *self, enum edit_place place);
+    /* After each edit that is done, with what it has returned: the helper may be at the next one.
+     */
+    void (*edited)(struct edit_stage *self, const struct edit_result *result);
     /* Items were dropped for good. */
     void (*dropped)(struct edit_stage *self, const struct batch *dropped);
     /* After the last request, before the stage has stopped. */

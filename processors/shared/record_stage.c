@@ -18,6 +18,8 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
         return (struct edit_result){.verdict = record_edit_never_fits(edit) ? EDIT_NEVER_FITS
                                                                             : EDIT_NO_ROOM};
     struct edit_result result = {.batch = edited, .dropped = batch->items - edited->items};
+    if (self->ops->report != NULL)
+        self->ops->report(self->editors[place], result.figures);
     /* Metrics without data points are no items, but pass. */
     bool is_emptied = edited->bytes == 0 && batch->bytes > 0;
     if (is_emptied) {
@@ -27,11 +29,11 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
     return result;
 }
 
-static void edited(struct edit_stage *stage, enum edit_place place)
+static void edited(struct edit_stage *stage, const struct edit_result *result)
 {
     struct record_stage *self = (struct record_stage *)stage;
     if (self->ops->done != NULL)
-        self->ops->done(self, self->editors[place]);
+        self->ops->done(self, result->figures);
 }
 
 static void dropped(struct edit_stage *stage, const struct batch *batch)

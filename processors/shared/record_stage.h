@@ -10,8 +10,10 @@ struct record_stage;
 struct record_stage_ops {
     /* As record_edit_run, with the owner's editor for this place. */
     struct batch *(*run)(void *editor, struct record_edit *edit, struct batch *batch);
-    /* On the lane, after each request that is not refused. NULL: nothing. */
-    void (*done)(struct record_stage *stage, void *editor);
+    /* After it, on the same thread: what the editor has counted in the request. NULL: nothing. */
+    void (*report)(const void *editor, uint64_t figures[EDIT_FIGURES_MAX]);
+    /* On the lane, after each request that is not refused, with those figures. NULL: nothing. */
+    void (*done)(struct record_stage *stage, const uint64_t figures[EDIT_FIGURES_MAX]);
     /* On the lane, when items were dropped for good. NULL: nothing. */
     void (*dropped)(struct record_stage *stage, const struct batch *dropped);
     /* On the lane, after the last request, before the stage has stopped. NULL: nothing. */

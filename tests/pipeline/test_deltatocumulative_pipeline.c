@@ -11,6 +11,11 @@
 
 #include <cmocka.h>
 
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "tests/support/record_case.h"
 
 enum { STEPS_MAX = 5 };
@@ -199,6 +204,47 @@ static void stale_streams_are_forgotten(void **state)
     harness_destroy(h);
 }
 
+static void note_outcome(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    assert_non_null(receipt);
+    *(unsigned *)arg += outcome->verdict == ACCEPTED;
+}
+
+/* The helper has gone on to the second when the lane hears of the first. */
+static void points_of_each_large_request_are_counted(void **state)
+{
+    enum { TEXT_MAX = 1024 };
+    static const char *const points[] = {OF("x", "10", "1"),
+                                         OF("y", "10", "1") "," OF("z", "10", "1")};
+    (void)state;
+    struct harness *h = record_harness("deltatocumulative", "{}", METRICS);
+    struct component *stage = harness_processor(h, "deltatocumulative", METRICS);
+    struct receipt receipts[2];
+    unsigned accepted = 0;
+    char *json = mem_alloc(HELPED_BYTES_MIN + TEXT_MAX);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(
+            json, HELPED_BYTES_MIN + TEXT_MAX,
+            "{\"resourceMetrics\":[{\"schemaUrl\":\"%0*d\",\"scopeMetrics\":[{\"metrics\":["
+            "{\"name\":\"m\",\"sum\":{\"dataPoints\":[%s],\"aggregationTemporality\":1}}]}]}]}",
+            (int)HELPED_BYTES_MIN, 0, points[i]);
+        struct batch *batch = record_batch(METRICS, json, false);
+        receipt_init(&receipts[i], note_outcome, &accepted);
+        ledger_receive(stage->ledger, batch, component_exporters(stage, batch));
+        component_consume(stage, batch, &receipts[i]);
+        batch_unref(batch);
+    }
+    mem_free(json);
+    harness_turn_helped(h, 0);
+    free(record_output(h, METRICS));
+    assert_int_equal(accepted, 2);
+    char *metrics = harness_metrics(h);
+    assert_non_null(
+        strstr(metrics, "deltatocumulative_datapoints{processor=\"deltatocumulative\"} 3\n"));
+    free(metrics);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
 {
     (void)state;
@@ -216,6 +262,7 @@ int main(void)
         cmocka_unit_test(exponential_histograms_add_up),
         cmocka_unit_test(few_buckets_span_any_distance),
         cmocka_unit_test(stale_streams_are_forgotten),
+        cmocka_unit_test(points_of_each_large_request_are_counted),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,13 +325,23 @@ static void pass(struct helper_work *work)
     sem_destroy(&((struct barrier *)work)->reached);
 }
 
+void harness_turn_helped(struct harness *harness, unsigned lane)
+{
+    enum { WAIT_S = 30 };
+    struct barrier barrier = {.work = {.run = reach, .done = pass}};
+    struct timespec until;
+    sem_init(&barrier.reached, 0, 0);
+    lane_help(harness->lanes[lane], &barrier.work);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    assert_int_equal(sem_timedwait(&barrier.reached, &until), 0);
+    harness_turn(harness);
+}
+
 void harness_refuse_two(struct harness *harness, struct component *stage,
                         const struct slice bytes[static 2], char texts[2][HARNESS_TEXT_MAX])
 {
-    enum { WAIT_S = 30 };
     struct receipt receipts[2];
-    struct barrier barrier = {.work = {.run = reach, .done = pass}};
-    struct timespec until;
     for (size_t i = 0; i < 2; i++) {
         struct batch *batch = plain_request(NULL, stage->signal, bytes[i], 1);
         texts[i][0] = '\0';
@@ -340,12 +350,7 @@ void harness_refuse_two(struct harness *harness, struct component *stage,
         batch_unref(batch);
         assert_string_equal(texts[i], "");
     }
-    sem_init(&barrier.reached, 0, 0);
-    lane_help(stage->lane, &barrier.work);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += WAIT_S;
-    assert_int_equal(sem_timedwait(&barrier.reached, &until), 0);
-    harness_turn(harness);
+    harness_turn_helped(harness, 0);
 }
 
 struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane)

@@ -100,6 +100,8 @@ struct test_request *harness_send_now(struct harness *harness, uint64_t items);
 void harness_turn(struct harness *harness);
 /* Lets time go by, stopping at each timer on the way. */
 void harness_advance(struct harness *harness, uint64_t by_ns);
+/* Waits until the helper of that lane has done all that it was given; then turns. */
+void harness_turn_helped(struct harness *harness, unsigned lane);
 /* Two requests that a stage on lane 0 leaves to the helper and refuses: what the lane hears of
  * each, once the helper has done both. */
 void harness_refuse_two(struct harness *harness, struct component *stage,
