@@ -498,6 +498,27 @@ static void transcode_children(struct transcoding *work, struct slice message, b
     assert(work->out.size <= work->out.capacity);
 }
 
+/* KeyValue to KeyValueAndUnit: the key, of which the last one counts, becomes an index after the
+ * request's strings. */
+static void put_attribute(struct transcoding *work, struct slice pair)
+{
+    struct profile_bytes *out = &work->out;
+    struct wire_reader parts = wire_reader_of(pair);
+    struct wire_field part;
+    struct slice key = {0};
+    size_t begin = out->size;
+    while (wire_read_field(&parts, &part))
+        if (part.number == 1 && part.type == WIRE_BYTES)
+            key = part.bytes;
+    if (key.size > 0)
+        profile_bytes_number(out, 1, work->strings + profile_set_add(&work->keys, key) - 1);
+    parts = wire_reader_of(pair);
+    while (wire_read_field(&parts, &part))
+        if (part.number == 2)
+            profile_bytes_add(out, part.whole);
+    profile_bytes_wrap(out, begin, 6);
+}
+
 /* Drops units: they are a hint, and belong to keys in 1.7. */
 static void put_tables(struct transcoding *work, struct slice dictionary)
 {
@@ -516,15 +537,7 @@ static void put_tables(struct transcoding *work, struct slice dictionary)
         size_t begin = out->size;
         struct wire_reader parts = wire_reader_of(field.bytes);
         if (field.number == 6) {
-            /* KeyValue to KeyValueAndUnit: the key becomes an index after the request's strings. */
-            while (wire_read_field(&parts, &part)) {
-                if (part.number == 1 && part.type == WIRE_BYTES && part.bytes.size > 0)
-                    profile_bytes_number(
-                        out, 1, work->strings + profile_set_add(&work->keys, part.bytes) - 1);
-                else if (part.number == 2)
-                    profile_bytes_add(out, part.whole);
-            }
-            profile_bytes_wrap(out, begin, 6);
+            put_attribute(work, field.bytes);
         } else if (field.number == 1 || field.number == 2) {
             /* A mapping or location; both tables get a zero element in front. */
             const uint8_t *numbers = field.number == 1 ? mapping_numbers : location_numbers;

@@ -261,6 +261,20 @@ static void spelt_stacks(struct profile_bytes *out, size_t count)
                                      .are_alike = true});
 }
 
+/* Layout 1.7: an attribute whose key comes many times, each time another one. */
+static void keys_of_one_attribute(struct profile_bytes *out, size_t count)
+{
+    put_ranges(out, &(struct ranges){.locations = 1, .samples = 1, .ranges = 1, .size = 1});
+    size_t begin = out->size;
+    size_t pair = out->size;
+    for (size_t i = 0; i < count * 8192; i++) {
+        const char key[] = {(char)i, (char)(i >> 8), (char)(i >> 16)};
+        profile_bytes_field(out, 1, slice_of(key, sizeof(key)));
+    }
+    profile_bytes_wrap(out, pair, ATTRIBUTES);
+    profile_bytes_wrap(out, begin, 2);
+}
+
 static const struct {
     const char *name;
     void (*put)(struct profile_bytes *out, size_t count);
@@ -276,6 +290,7 @@ static const struct {
     {"empty profiles", empty_profiles, LAYOUT_1_10, 0},
     {"small resources", small_resources, LAYOUT_1_10, 0},
     {"spelt stacks", spelt_stacks, LAYOUT_1_7, 0},
+    {"keys of one attribute", keys_of_one_attribute, LAYOUT_1_7, 0},
 };
 
 static enum profile_verdict pass(size_t shape, size_t count, uint64_t limit)
