@@ -292,7 +292,9 @@ static enum pyroscope_step ingest_pprof(struct pyroscope_exchange *exchange)
     struct ingest_series what = {.service = ingest->query.name.app};
     enum pyroscope_step step;
     if (!ingest_pprof_mend(&upload, &ingest->query))
-        step = refuse(exchange, "the profile's function names are too many or too long");
+        step = pprof_upload_is_busy(&upload)
+                   ? PYROSCOPE_STEP_BUSY
+                   : refuse(exchange, "the profile's function names are too many or too long");
     else if (!ingest_type_of_pprof(&upload.pprof, parts.config, &what.metric, &error))
         step = refuse(exchange, error.text);
     else if (!ingest_series_fill(&ingest->series, &ingest->query, &what))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens pprof files. The tables of a file take a multiple of its bytes: first a small factor is
- * tried, then a large one. Runs on the thread of the owner. */
+/* Opens pprof files. Runs on the thread of the owner. */
 #include "src/profiles/pyroscope/pprof_upload.h"
 
 #include "src/base/budget.h"
@@ -12,31 +11,34 @@
 
 #include <assert.h>
 
-enum { TABLES_BYTES_MIN = 64 * 1024, DEFLATE_RATIO_MAX = 1032 };
+enum {
+    DEFLATE_RATIO_MAX = 1032,
+    /* Per byte of the file, and besides. Tables: files of profilers need six bytes, the worst that
+     * can be written forty. What edits add to them: names with the files of their functions. */
+    TABLES_GROWTH_MAX = 48,
+    EDITS_GROWTH_MAX = 8,
+    TABLES_BYTES_MORE = 64 * 1024,
+};
 
-/* Tables per byte of the file: files of profilers need six, the worst that can be written forty. */
-static const uint64_t factors[] = {8, 48};
+bool pprof_upload_is_busy(const struct pprof_upload *upload)
+{
+    const struct arena *arena = &upload->arena;
+    return arena->refused_bytes > 0 && arena->refused_bytes <= arena->max_bytes;
+}
 
-/* A file that does not fit the arena is read again with the next factor. */
 static enum pprof_upload_verdict read_tables(struct pprof_upload *upload, struct slice bytes,
                                              struct error *error)
 {
-    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
-        uint64_t room = TABLES_BYTES_MIN + factors[i] * bytes.size;
-        if (!budget_try_take(upload->budget, room))
-            return PPROF_UPLOAD_BUSY;
-        upload->charged = room;
-        arena_init(&upload->arena, room);
-        if (pprof_read(&upload->arena, bytes, &upload->pprof, error))
-            return PPROF_UPLOAD_OPEN;
-        bool was_full = upload->arena.refused_bytes > 0;
-        arena_clear(&upload->arena);
-        budget_return(upload->budget, room);
-        upload->charged = 0;
-        if (!was_full)
-            break;
+    struct arena *arena = &upload->arena;
+    arena_init_charged(arena, TABLES_BYTES_MORE + TABLES_GROWTH_MAX * bytes.size, upload->budget);
+    if (pprof_read(arena, bytes, &upload->pprof, error)) {
+        arena->max_bytes = arena->used_bytes + TABLES_BYTES_MORE + EDITS_GROWTH_MAX * bytes.size;
+        upload->is_open = true;
+        return PPROF_UPLOAD_OPEN;
     }
-    return PPROF_UPLOAD_REFUSED;
+    bool is_busy = pprof_upload_is_busy(upload);
+    arena_clear(arena);
+    return is_busy ? PPROF_UPLOAD_BUSY : PPROF_UPLOAD_REFUSED;
 }
 
 enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
@@ -99,15 +101,14 @@ enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct 
 
 void pprof_upload_close(struct pprof_upload *upload)
 {
-    assert(upload->charged > 0);
+    assert(upload->is_open);
     arena_clear(&upload->arena);
-    budget_return(upload->budget, upload->charged);
     buffer_unref(upload->plain);
 }
 
 uint64_t pprof_upload_items(const struct pprof_upload *upload)
 {
-    assert(upload->charged > 0);
+    assert(upload->is_open);
     const struct pprof *pprof = &upload->pprof;
     uint64_t items = 0;
     for (size_t i = 0; i < pprof->samples_count; i++)

@@ -23,7 +23,7 @@ enum pprof_upload_verdict {
 
 struct pprof_upload {
     struct budget *budget;
-    uint64_t charged;
+    bool is_open;
     struct buffer *plain; /* NULL: it was not gzip */
     struct arena arena;   /* of the tables and their edits */
     struct pprof pprof;
@@ -35,6 +35,8 @@ struct pprof_upload {
 enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct gzip *gzip,
                                             struct budget *budget, struct slice bytes,
                                             uint64_t bytes_max, struct error *error);
+/* Whether its arena has refused memory that the budget may have room for later. */
+bool pprof_upload_is_busy(const struct pprof_upload *upload);
 /* Only after it was opened. */
 void pprof_upload_close(struct pprof_upload *upload);
 /* The number of samples in OTLP, where each value other than 0 is one. */

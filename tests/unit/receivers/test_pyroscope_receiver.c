@@ -496,19 +496,6 @@ static void what_never_fits_is_rejected_at_once(void **state)
     assert_int_equal(counter_read(&counters->waits), 0);
 }
 
-/* The first refusal has its own status, although the second profile never fits. */
-static void the_status_is_that_of_the_reported_refusal(void **state)
-{
-    struct slice body = BYTES(NO_NAME PUSH);
-    struct slice large = BYTES(PUSH);
-    (void)state;
-    budget_lower(&pyroscope.budget, (uint64_t)60 * 1024);
-    pyroscope_ask(push_line, PROTO, large, PATIENT_TURNS);
-    pyroscope_assert_response("too large", 413, "service::budget_mib");
-    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_response("refused before", 400, "invalid_argument");
-}
-
 static void a_client_that_has_gone_loses_nothing(void **state)
 {
     struct slice body = BYTES(PUSH);
@@ -545,6 +532,27 @@ static struct buffer *push_of_many(struct slice file, unsigned count)
     scratch_fini(&sample.scratch, NULL);
     scratch_fini(&request.scratch, NULL);
     return buffer;
+}
+
+/* The first refusal has its own status, although the second profile never fits. */
+static void the_status_is_that_of_the_reported_refusal(void **state)
+{
+    enum { SAMPLES = 700, SAMPLE_BYTES = 5 };
+    static uint8_t file[SAMPLES * SAMPLE_BYTES];
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        memcpy(file + (size_t)i * SAMPLE_BYTES, "\x12\x03\x12\x01\x05", SAMPLE_BYTES);
+    struct buffer *large = push_of_many(slice_of(file, sizeof(file)), 1);
+    struct byte_run body = {.size = 0};
+    assert_true(byte_run_append(&body, NULL, slice_of(NO_NAME, sizeof(NO_NAME) - 1)));
+    assert_true(byte_run_append(&body, NULL, buffer_slice(large)));
+    budget_lower(&pyroscope.budget, (uint64_t)50 * 1024);
+    pyroscope_ask(push_line, PROTO, buffer_slice(large), PATIENT_TURNS);
+    pyroscope_assert_response("too large", 413, "service::budget_mib");
+    pyroscope_ask(push_line, PROTO, byte_run_slice(&body), PATIENT_TURNS);
+    pyroscope_assert_response("refused before", 400, "invalid_argument");
+    scratch_fini(&body.scratch, NULL);
+    buffer_unref(large);
 }
 
 static void a_request_of_many_profiles_gives_others_their_turn(void **state)
