@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing and reading opaque profiles. Everything but the file is small: it is encoded first, so
- * that the request is allocated once, in its final size. Pure functions; any thread. */
+/* Writing and reading opaque profiles. Everything but the file is encoded first, so that the
+ * request is allocated once, in its final size. Pure functions; any thread. */
 #include "src/profiles/otlp/opaque_profile.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/profiles/otlp/profile_tables.h"
 
@@ -16,6 +17,11 @@ enum {
     VALUE_BYTES = 7,
     HEADER_BYTES_MAX = PROFILE_HEADER_BYTES_MAX,
     TIMES_BYTES_MAX = 9 + 11, /* time_unix_nano and duration_nano */
+    /* Of each text while the request is written: in a set, and in what grows by doubling, with its
+     * old copy. */
+    TEXT_COPIES_MAX = 6,
+    TEXT_MORE_BYTES = 64,          /* headers of one */
+    PARTS_BYTES_FIRST = 64 * 1024, /* first allocations of everything that grows */
 };
 
 /* The parts of a request. */
@@ -84,15 +90,33 @@ static struct buffer *join(const struct parts *parts, struct slice payload, stru
     return buffer;
 }
 
+/* Upper bound of what writing takes besides the request. */
+static uint64_t parts_bytes_max(const struct opaque_profile *opaque)
+{
+    uint64_t bytes = opaque->labels_part.size + TEXT_MORE_BYTES;
+    for (size_t i = 0; i < opaque->labels_count; i++)
+        bytes += opaque->labels[i].key.size + opaque->labels[i].value.size + TEXT_MORE_BYTES;
+    for (size_t i = 0; i < opaque->parameters_count; i++)
+        bytes +=
+            opaque->parameters[i].key.size + opaque->parameters[i].value.size + TEXT_MORE_BYTES;
+    return PARTS_BYTES_FIRST + TEXT_COPIES_MAX * bytes;
+}
+
 struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct budget *budget)
 {
-    struct parts parts = {.resource = {.size = 0}};
+    struct budget_reserve reserve;
+    struct parts parts = {.resource.budget = budget,
+                          .head.budget = budget,
+                          .indices.budget = budget,
+                          .value.budget = budget};
     struct profile_bytes *resource = &parts.resource;
     struct profile_bytes *value = &parts.value;
     struct profile_bytes *head = &parts.head;
     assert(opaque->format.size > 0);
     assert(opaque->payload.size > 0);
-    profile_tables_init(&parts.tables, NULL);
+    if (budget_reserve(&reserve, budget, parts_bytes_max(opaque)) != BUDGET_GIVEN)
+        return NULL;
+    profile_tables_init(&parts.tables, budget);
     /* Resource { attributes { key, value { string_value } } ... } */
     for (size_t i = 0; i < opaque->labels_count; i++) {
         size_t begin = resource->size;
@@ -137,6 +161,7 @@ struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct 
     profile_bytes_fini(&parts.head);
     profile_bytes_fini(&parts.indices);
     profile_bytes_fini(&parts.value);
+    budget_release(&reserve);
     return buffer;
 }
 

@@ -14,6 +14,7 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
+#include "src/base/limits.h"
 #include "src/base/pattern.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
@@ -22,6 +23,7 @@
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/otlp/profile_remove.h"
+#include "tests/support/memory_watch.h"
 
 #define S(text)                                                                                    \
     {                                                                                              \
@@ -145,6 +147,33 @@ static void a_minimal_one_has_neither_labels_nor_parameters(void **state)
     arena_clear(&reading.arena);
     buffer_unref(normalized.owner);
     buffer_unref(buffer);
+}
+
+/* What all else but the file takes is charged while the request is written. */
+static void a_large_part_of_labels_is_charged(void **state)
+{
+    enum { PART_BYTES = 1000 * 1000, SLACK_BYTES = 4096 };
+    static uint8_t part[PART_BYTES];
+    struct opaque_profile large = whole;
+    unsigned written = 0;
+    (void)state;
+    large.labels_part = slice_of(part, sizeof(part));
+    for (uint64_t limit = 0; limit < 8 * MIB; limit += MIB / 4) {
+        struct budget budget;
+        budget_init(&budget, limit);
+        memory_watch_begin();
+        struct buffer *buffer = opaque_profile_write(&large, &budget);
+        uint64_t charged = atomic_load(&budget.high_water);
+        if (memory_watch_peak() > charged + SLACK_BYTES || charged > limit)
+            fail_msg("%llu bytes held, %llu charged of %llu",
+                     (unsigned long long)memory_watch_peak(), (unsigned long long)charged,
+                     (unsigned long long)limit);
+        written += buffer != NULL;
+        buffer_unref(buffer);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+    assert_true(written > 0);
 }
 
 /* Three opaque profiles and a limit: the number of pieces, each of them whole. */
@@ -278,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_and_is_normalized_already),
         cmocka_unit_test(a_minimal_one_has_neither_labels_nor_parameters),
+        cmocka_unit_test(a_large_part_of_labels_is_charged),
         cmocka_unit_test(merging_and_splitting_keep_them_whole),
         cmocka_unit_test(limits_on_sizes_keep_them_and_rules_on_names_drop_them),
         cmocka_unit_test(what_grows_as_it_is_written_anew_stays_whole),
