@@ -72,6 +72,9 @@ enum {
     HTTP2_WAITING_STEP = 64,
     HTTP2_WAITING_PER_REQUEST = 3, /* WINDOW_UPDATE, HEADERS, RST_STREAM */
     HTTP2_CONTINUATIONS_MAX = 8,
+    /* Of a header block, in fields that nobody reads (of refused streams, trailers): with HPACK a
+     * byte stands for a field of 4 KiB. More of them end the connection, also of a client. */
+    HTTP2_UNREAD_FIELDS_BYTES_MAX = 64 * 1024,
     /* Charged per byte of a table of header fields, as RFC 7541 §4.1 counts them: of the client's
      * fields (one with a name of a byte and no value counts 33 and takes nghttp2 224), and of
      * responses, which are longer. */

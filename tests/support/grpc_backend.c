@@ -12,7 +12,7 @@
 #include <nghttp2/nghttp2.h>
 #include <uv.h>
 
-enum { READ_BYTES = 65536, FLOOD_VALUE_BYTES = 1024, FIELDS_MAX = 128, TRAILERS_MAX = 3 };
+enum { READ_BYTES = 65536, FLOOD_VALUE_BYTES = 1024, FIELDS_MAX = 192, TRAILERS_MAX = 3 };
 
 struct call {
     struct peer *peer;

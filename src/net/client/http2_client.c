@@ -24,7 +24,8 @@ enum {
     FRAME_BYTES_MAX = FRAME_HEAD_BYTES + 16384, /* larger limits of peers are not used */
     OUTPUT_BYTES = 4 * FRAME_BYTES_MAX,
     OUTPUT_PARTS = 256,
-    COPY_BYTES_MAX = 256, /* shorter parts are copied, not pointed to */
+    COPY_BYTES_MAX = 256,      /* shorter parts are copied, not pointed to */
+    FIELD_OVERHEAD_BYTES = 32, /* RFC 9113 §6.5.2 */
 };
 
 /* One write: frame headers and small parts in bytes, large parts where they are. */
@@ -44,10 +45,11 @@ struct http2_client_stream {
     const struct http2_stream_events
         *events; /* NULL: on_end was called, or the stream is cancelled */
     void *arg;
-    bool is_sent;  /* its HEADERS are sent: the peer may have processed it */
-    uint64_t left; /* bytes of the body not yet written */
-    size_t at;     /* the part with the next byte … */
-    size_t offset; /* … and its offset there */
+    bool is_sent;        /* its HEADERS are sent: the peer may have processed it */
+    size_t unread_bytes; /* in fields that nobody reads any more */
+    uint64_t left;       /* bytes of the body not yet written */
+    size_t at;           /* the part with the next byte … */
+    size_t offset;       /* … and its offset there */
     size_t parts_count;
     struct batch_part *parts;
     uint8_t prefix[HTTP2_REQUEST_PREFIX_MAX];
@@ -182,16 +184,38 @@ void http2_client_cancel(struct http2_client_stream *stream)
     flush_later(client);
 }
 
+static int pass_over_field(struct http2_client *client, struct http2_client_stream *stream,
+                           size_t name_size, size_t value_size)
+{
+    if (stream == NULL)
+        return 0;
+    stream->unread_bytes += name_size + value_size + FIELD_OVERHEAD_BYTES;
+    if (stream->unread_bytes <= HTTP2_UNREAD_FIELDS_BYTES_MAX)
+        return 0;
+    client->failure = "too many header fields";
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* A field with characters that are not allowed, which nghttp2 leaves out. */
+static int on_invalid_header(nghttp2_session *nghttp2, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t name_size, const uint8_t *value,
+                             size_t value_size, uint8_t flags, void *arg)
+{
+    (void)name;
+    (void)value;
+    (void)flags;
+    return pass_over_field(arg, find_stream(nghttp2, frame->hd.stream_id), name_size, value_size);
+}
+
 static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *arg)
 {
     struct http2_client_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
     (void)flags;
-    (void)arg;
-    if (stream != NULL && stream->events != NULL)
-        stream->events->on_header(stream->arg, slice_of(name, name_size),
-                                  slice_of(value, value_size));
+    if (stream == NULL || stream->events == NULL)
+        return pass_over_field(arg, stream, name_size, value_size);
+    stream->events->on_header(stream->arg, slice_of(name, name_size), slice_of(value, value_size));
     return 0;
 }
 
@@ -328,6 +352,7 @@ static int on_body_frame(nghttp2_session *nghttp2, nghttp2_frame *frame, const u
 static void fill_callbacks(nghttp2_session_callbacks *callbacks)
 {
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
@@ -396,6 +421,13 @@ static bool is_talking(const struct http2_client *client)
            client->state == HTTP2_CLIENT_DRAINING;
 }
 
+static void end_broken(struct http2_client *client)
+{
+    char message[ERROR_BYTES_MAX];
+    snprintf(message, sizeof(message), "the peer broke the HTTP/2 protocol: %s", client->failure);
+    end(client, message);
+}
+
 static void flush(void *arg)
 {
     struct http2_client *client = arg;
@@ -437,10 +469,7 @@ static void flush(void *arg)
     if (client->is_blocked || !is_talking(client))
         return;
     if (client->failure != NULL) {
-        char message[ERROR_BYTES_MAX];
-        snprintf(message, sizeof(message), "the peer broke the HTTP/2 protocol: %s",
-                 client->failure);
-        end(client, message);
+        end_broken(client);
     } else if (!nghttp2_session_want_read(client->nghttp2) ||
                (client->state == HTTP2_CLIENT_DRAINING && client->streams_count == 0)) {
         end(client, "the server closed the connection gracefully");
@@ -492,7 +521,9 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
         return;
     }
     ssize_t taken = nghttp2_session_mem_recv(client->nghttp2, data, size);
-    if (taken < 0) {
+    if (taken == NGHTTP2_ERR_CALLBACK_FAILURE) {
+        end_broken(client);
+    } else if (taken < 0) {
         end(client, nghttp2_strerror((int)taken));
     } else if (is_talking(client)) {
         /* Handles what nghttp2's callbacks have noted. */

@@ -106,6 +106,7 @@ const char *http2_abuse_text(enum http2_abuse abuse)
         [HTTP2_TOO_MANY_SETTINGS] = "too_many_settings",
         [HTTP2_TOO_MANY_PINGS] = "too_many_pings",
         [HTTP2_TOO_MANY_CONTINUATIONS] = "too_many_continuations",
+        [HTTP2_TOO_MANY_FIELDS] = "too_many_header_fields",
         [HTTP2_TOO_MUCH_WAITS] = "too_many_waiting_frames",
     };
     assert(abuse <= HTTP2_TOO_MUCH_WAITS);

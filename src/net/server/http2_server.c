@@ -173,6 +173,7 @@ struct http2_session {
     uint64_t begun_ns;
     uint64_t read_until_ns;   /* deadline of all bodies while the server stops; 0: none */
     uint64_t headers_ns;      /* start of an incomplete header block; 0: none */
+    size_t unread_bytes;      /* of the newest header block, in fields that nobody reads */
     uint64_t idle_ns;         /* when the last stream closed */
     uint64_t idle_default_ns; /* with jitter */
     uint64_t age_ns;          /* when the connection is too old, with jitter; UINT64_MAX: never */
@@ -947,6 +948,7 @@ static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame
     struct http2_session *session = arg;
     assert(session->nghttp2 == nghttp2);
     session->headers_ns = session->now_ns;
+    session->unread_bytes = 0;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     int32_t id = frame->hd.stream_id;
@@ -960,6 +962,28 @@ static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame
     return 0;
 }
 
+static int pass_over_field(struct http2_session *session, size_t name_size, size_t value_size)
+{
+    session->unread_bytes += name_size + value_size + HEADER_OVERHEAD_BYTES;
+    if (session->unread_bytes <= HTTP2_UNREAD_FIELDS_BYTES_MAX)
+        return 0;
+    session->abuse = HTTP2_TOO_MANY_FIELDS;
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* A field with characters that are not allowed, which nghttp2 leaves out. */
+static int on_invalid_header(nghttp2_session *nghttp2, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t name_size, const uint8_t *value,
+                             size_t value_size, uint8_t flags, void *arg)
+{
+    (void)nghttp2;
+    (void)frame;
+    (void)name;
+    (void)value;
+    (void)flags;
+    return pass_over_field(arg, name_size, value_size);
+}
+
 static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *arg)
@@ -969,7 +993,7 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
     (void)flags;
     /* Trailers of a request are ignored. */
     if (stream == NULL || stream->is_refused || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0;
+        return pass_over_field(session, name_size, value_size);
     uint32_t code =
         stream_add_header(stream, slice_of(name, name_size), slice_of(value, value_size));
     if (code == NGHTTP2_NO_ERROR)
@@ -1167,6 +1191,7 @@ static void fill_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);

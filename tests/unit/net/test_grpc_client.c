@@ -601,6 +601,31 @@ static void a_late_response_resets_the_stream(void **state)
     tear_down(&fixture);
 }
 
+/* Far more headers than are read of a response: no more of them are decoded. */
+static void a_flood_of_headers_ends_the_connection(void **state)
+{
+    static const struct grpc_backend_step steps[] = {{.status = "0", .headers_flood = 70},
+                                                     {.status = "0"},
+                                                     {.status = "0", .headers_flood = 140},
+                                                     {.status = "0"}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 4);
+    open_client(&fixture);
+    call(&fixture);
+    assert_int_equal(fixture.seen.last.code, STATUS_INTERNAL);
+    call(&fixture);
+    assert_int_equal(fixture.seen.last.code, STATUS_OK);
+    assert_int_equal(grpc_backend_connections(fixture.backend), 1);
+    call(&fixture);
+    assert_int_equal(fixture.seen.last.code, STATUS_INTERNAL);
+    pass(&fixture, NS_PER_S);
+    call(&fixture);
+    assert_int_equal(fixture.seen.last.code, STATUS_OK);
+    assert_int_equal(grpc_backend_connections(fixture.backend), 2);
+    tear_down(&fixture);
+}
+
 static void a_call_without_limit_says_no_timeout(void **state)
 {
     static const struct grpc_backend_step steps[] = {{.status = "0"}};
@@ -772,6 +797,7 @@ int main(void)
         cmocka_unit_test(a_message_outlives_its_call_until_it_is_written),
         cmocka_unit_test(thousands_of_parts_are_written_whole),
         cmocka_unit_test(a_late_response_resets_the_stream),
+        cmocka_unit_test(a_flood_of_headers_ends_the_connection),
         cmocka_unit_test(a_call_without_limit_says_no_timeout),
         cmocka_unit_test(closing_ends_what_is_under_way),
         cmocka_unit_test(calls_wait_for_the_edits_of_their_metadata),

@@ -943,6 +943,72 @@ static void every_flood_ends_in_goaway(void **state)
     }
 }
 
+/* Behind a block, which may be empty, a field of 4000 bytes, and so often again for a byte each. */
+static void raw_fields(struct h2_peer *peer, uint32_t id, const uint8_t *block, size_t size,
+                       uint8_t last, unsigned repeats)
+{
+    enum { FIELD_BYTES = 4000 };
+    static const uint8_t head[] = {0x40, 1, 'x', 0x7f, 0xa1, 0x1e};
+    uint8_t payload[64 + FIELD_BYTES + 64];
+    assert_true(size + sizeof(head) <= 64 && repeats <= 64);
+    memcpy(payload, block, size);
+    memcpy(payload + size, head, sizeof(head));
+    size += sizeof(head);
+    memset(payload + size, 'v', FIELD_BYTES);
+    size += FIELD_BYTES;
+    payload[size - 1] = last;
+    memset(payload + size, 0xbe, repeats);
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id,
+                  payload, size + repeats);
+}
+
+static void fields_of_a_refused_stream(struct h2_peer *peer, unsigned repeats)
+{
+    raw_request(peer, 1, false);
+    raw_request(peer, 3, false);
+    raw_fields(peer, 5, get_block, sizeof(get_block), 'v', repeats);
+}
+
+static void fields_of_trailers(struct h2_peer *peer, unsigned repeats)
+{
+    raw_request(peer, 1, false);
+    raw_fields(peer, 1, get_block, 0, 'v', repeats);
+}
+
+static void fields_beyond_the_limit_of_a_request(struct h2_peer *peer, unsigned repeats)
+{
+    raw_fields(peer, 1, get_block, sizeof(get_block), 'v', repeats);
+}
+
+static void fields_that_are_not_valid(struct h2_peer *peer, unsigned repeats)
+{
+    raw_fields(peer, 1, get_block, sizeof(get_block), '\n', repeats);
+}
+
+static void fields_that_nobody_reads_are_bounded(void **state)
+{
+    static void (*const rows[])(struct h2_peer * peer, unsigned repeats) = {
+        fields_of_a_refused_stream, fields_of_trailers, fields_beyond_the_limit_of_a_request,
+        fields_that_are_not_valid};
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 2});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (unsigned is_flood = 0; is_flood < 2; is_flood++) {
+            uint32_t size;
+            uint32_t id;
+            struct h2_peer *peer = h2_peer_connect_raw(address);
+            h2_peer_greet(peer);
+            rows[i](peer, is_flood != 0 ? 30 : 10);
+            turn(peer, 20);
+            if (is_flood != 0)
+                assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_header_fields");
+            else if (h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id) != NULL)
+                fail_msg("row %zu: ended too early", i);
+            h2_peer_close(peer);
+        }
+    }
+}
+
 /* As much as the socket takes comes in one turn, before anything is written. */
 static void refusals_of_one_turn_are_few(void **state)
 {
@@ -1693,6 +1759,7 @@ int main(void)
         ROW(too_many_headers_reset_the_stream_alone),
         ROW(headers_are_charged_while_their_streams_are_open),
         ROW(every_flood_ends_in_goaway),
+        ROW(fields_that_nobody_reads_are_bounded),
         ROW(refusals_of_one_turn_are_few),
         ROW(refusals_are_charged),
         ROW(large_responses_stay_within_the_budget),
