@@ -62,7 +62,8 @@ struct client_socket {
     struct tls_context *tls; /* NULL: cleartext */
     const char *server_name;
     struct tls_channel *channel;
-    bool has_heard; /* a byte of the handshake was received */
+    struct lane_job tls_job; /* goes on with input that the channel has kept */
+    bool has_heard;          /* a byte of the handshake was received */
 };
 
 /* Parts that libuv will write. */
@@ -211,19 +212,10 @@ static bool tls_flush(struct client_socket *socket)
     return is_sent;
 }
 
-static void tls_receive(struct client_socket *socket, struct slice ciphertext)
+/* Hands on what the channel decrypts. What it leaves for a later turn comes before the socket is
+ * read on. */
+static void tls_pump(struct client_socket *socket)
 {
-    assert(ciphertext.size > 0);
-    bool is_record = socket->has_heard || ciphertext.data[0] == RECORD_HANDSHAKE ||
-                     ciphertext.data[0] == RECORD_ALERT;
-    socket->has_heard = true;
-    if (!is_record) {
-        fail_handshake(socket, "tls: first record does not look like a TLS handshake",
-                       ": the server speaks cleartext; to send to it without TLS, set tls: "
-                       "{insecure: true}");
-        return;
-    }
-    tls_channel_feed(socket->channel, ciphertext);
     uint8_t *room = mem_alloc(RECORD_BYTES);
     ptrdiff_t count = 1;
     while (count > 0 && (socket->state == SOCKET_HANDSHAKE || socket->state == SOCKET_OPEN)) {
@@ -243,14 +235,34 @@ static void tls_receive(struct client_socket *socket, struct slice ciphertext)
     if (socket->state >= SOCKET_ENDED)
         return;
     tls_flush(socket);
-    if (count == TLS_CLOSED)
+    if (count == TLS_CLOSED) {
         socket_end(socket, "EOF");
-    else if (count == TLS_FAILED && socket->state == SOCKET_HANDSHAKE)
+    } else if (count == TLS_FAILED && socket->state == SOCKET_HANDSHAKE) {
         fail_handshake(socket, tls_channel_error(socket->channel), "");
-    else if (count == TLS_FAILED)
+    } else if (count == TLS_FAILED) {
         socket_end(socket, tls_channel_error(socket->channel));
-    else if (!tls_channel_keep(socket->channel))
+    } else if (!tls_channel_keep(socket->channel)) {
         socket_end(socket, "out of memory for TLS");
+    } else if (tls_channel_has_input(socket->channel)) {
+        uv_read_stop(&socket->stream);
+        lane_defer(socket->lane, &socket->tls_job);
+    }
+}
+
+static void tls_receive(struct client_socket *socket, struct slice ciphertext)
+{
+    assert(ciphertext.size > 0);
+    bool is_record = socket->has_heard || ciphertext.data[0] == RECORD_HANDSHAKE ||
+                     ciphertext.data[0] == RECORD_ALERT;
+    socket->has_heard = true;
+    if (!is_record) {
+        fail_handshake(socket, "tls: first record does not look like a TLS handshake",
+                       ": the server speaks cleartext; to send to it without TLS, set tls: "
+                       "{insecure: true}");
+        return;
+    }
+    tls_channel_feed(socket->channel, ciphertext);
+    tls_pump(socket);
 }
 
 static void end_reading(struct client_socket *socket, const char *reason)
@@ -315,6 +327,19 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         tls_receive(socket, slice_of(buffer->base, (size_t)size));
     else
         socket->events->on_bytes(socket->owner, (const uint8_t *)buffer->base, (size_t)size);
+}
+
+static void on_tls_job(void *arg)
+{
+    struct client_socket *socket = arg;
+    if (socket->state != SOCKET_OPEN && socket->state != SOCKET_HANDSHAKE)
+        return;
+    tls_pump(socket);
+    if (socket->state >= SOCKET_ENDED || socket->tls_job.is_queued)
+        return;
+    int error = uv_read_start(&socket->stream, on_allocate, on_read);
+    if (error != 0)
+        end_reading(socket, uv_strerror(error));
 }
 
 static void on_connect(uv_connect_t *request, int status)
@@ -404,6 +429,7 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     assert(size <= sizeof(socket->address));
     memcpy(&socket->address, settings->address, size);
     timer_init(&socket->timer, on_timer, socket);
+    socket->tls_job = (struct lane_job){.fn = on_tls_job, .arg = socket};
     uv_loop_t *loop = lane_loop(socket->lane);
     if (settings->address->sa_family == AF_UNIX) {
         int error = uv_pipe_init(loop, &socket->pipe, 0);
@@ -438,5 +464,6 @@ void client_socket_close(struct client_socket *socket)
     }
     socket->state = SOCKET_CLOSING;
     lane_timer_stop(socket->lane, &socket->timer);
+    lane_defer_cancel(socket->lane, &socket->tls_job);
     uv_close(&socket->handle, on_closed);
 }

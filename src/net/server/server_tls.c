@@ -91,6 +91,15 @@ bool server_tls_flush(struct http_connection *connection)
     return is_written;
 }
 
+/* Input that is left takes its turn behind that of others: a step of a handshake takes about a
+ * millisecond, and any number of clients may be at one. */
+static void wait_for_turn(struct http_connection *connection)
+{
+    http_connection_pause(connection);
+    http_connection_resume(connection);
+    assert(connection->tls_job.is_queued);
+}
+
 /* Decrypts what was fed and hands it to the protocol, which the handshake chooses. */
 static void pump(struct http_connection *connection)
 {
@@ -151,6 +160,8 @@ static void pump(struct http_connection *connection)
                          budget_try_take_margin);
     if (!is_kept)
         http_connection_abort(connection);
+    else if (connection->is_reading && tls_channel_has_input(tls))
+        wait_for_turn(connection);
 }
 
 static void on_job(void *arg)
@@ -159,6 +170,8 @@ static void on_job(void *arg)
     assert(!connection->is_closing);
     if (connection->is_reading)
         pump(connection);
+    if (connection->tls_job.is_queued)
+        return;
     /* If that has paused the connection, what is left must be used up first. */
     if (connection->is_reading)
         http_connection_read_on(connection);
@@ -187,15 +200,6 @@ void server_tls_begin(struct http_connection *connection)
     }
     http_connection_set_deadline(connection, TLS_HANDSHAKE_NS);
     http_connection_resume(connection);
-}
-
-/* A step of a handshake takes about a millisecond, and any number of clients may be at one: the
- * lane's jobs share its turns. */
-static void wait_for_turn(struct http_connection *connection)
-{
-    http_connection_pause(connection);
-    http_connection_resume(connection);
-    assert(connection->tls_job.is_queued);
 }
 
 void server_tls_receive(struct http_connection *connection, const uint8_t *data, size_t size)

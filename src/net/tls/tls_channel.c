@@ -34,7 +34,9 @@ struct tls_channel {
     size_t output_begin;
     size_t output_size; /* from output_begin */
     size_t output_capacity;
-    size_t replies; /* bytes written by reads since the output was empty */
+    size_t replies;        /* bytes written by reads since the output was empty */
+    size_t idle_bytes;     /* of ciphertext since the last plaintext */
+    unsigned idle_records; /* of this turn */
     bool is_reading;
     char protocol[PROTOCOL_BYTES_MAX];
     char error[ERROR_BYTES_MAX];
@@ -248,6 +250,32 @@ void tls_channel_feed(struct tls_channel *channel, struct slice ciphertext)
     channel->fed = ciphertext;
 }
 
+/* Plaintext of an open channel, past records without any. A peer may send such records without end
+ * for a few bytes each, and none has reason to. */
+static ptrdiff_t read_plaintext(struct tls_channel *channel, void *room, int size)
+{
+    assert(channel->is_open);
+    while (channel->idle_records < TLS_IDLE_RECORDS_PER_TURN) {
+        const size_t before = channel->fed.size;
+        channel->library->ERR_clear_error();
+        int count = channel->library->SSL_read(channel->ssl, room, size);
+        if (count > 0) {
+            channel->idle_bytes = 0;
+            return count;
+        }
+        ptrdiff_t result = result_of(channel, count);
+        if (result != 0)
+            return result;
+        channel->idle_bytes += before - channel->fed.size;
+        if (channel->idle_bytes > TLS_IDLE_BYTES_MAX)
+            return fail_because(channel, "the peer sends too many records without data");
+        if (channel->fed.size == 0)
+            return 0;
+        channel->idle_records++;
+    }
+    return 0;
+}
+
 ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size)
 {
     assert(size > 0);
@@ -257,18 +285,15 @@ ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size)
     channel->is_reading = true;
     if (!channel->is_open)
         result = handshake(channel);
-    if (result == 0 && channel->is_open) {
-        channel->library->ERR_clear_error();
-        int count =
-            channel->library->SSL_read(channel->ssl, room, (int)(size > INT_MAX ? INT_MAX : size));
-        result = count > 0 ? count : result_of(channel, count);
-    }
+    if (result == 0 && channel->is_open)
+        result = read_plaintext(channel, room, (int)(size > INT_MAX ? INT_MAX : size));
     channel->is_reading = false;
     return result;
 }
 
 bool tls_channel_keep(struct tls_channel *channel)
 {
+    channel->idle_records = 0;
     if (channel->fed.size > 0 && channel->kept == NULL) {
         channel->kept = mem_try_alloc(channel->fed.size);
         if (channel->kept == NULL)

@@ -38,11 +38,12 @@ void tls_channel_destroy(struct tls_channel *channel);
  *     … write tls_channel_output to the socket, whatever count is …
  */
 void tls_channel_feed(struct tls_channel *channel, struct slice ciphertext);
-/* Reads up to size bytes of plaintext. 0: needs more ciphertext, or the handshake is not complete;
- * TLS_CLOSED and TLS_FAILED are final. Any call may add output. */
+/* Reads up to size bytes of plaintext. 0: needs more ciphertext, or the handshake is not complete,
+ * or (tls_channel_has_input) the rest is for a later turn; TLS_CLOSED and TLS_FAILED are final. Any
+ * call may add output. */
 ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size);
-/* Copies fed bytes that are not read yet, so that their memory can be reused. False: out of memory;
- * close the connection. */
+/* Ends the turn. Copies fed bytes that are not read yet, so that their memory can be reused. False:
+ * out of memory; close the connection. */
 bool tls_channel_keep(struct tls_channel *channel);
 /* How much memory that copy takes, until all of it is read; 0: there is none. */
 size_t tls_channel_kept(const struct tls_channel *channel);

@@ -204,6 +204,8 @@ static bool adopt(struct tls_context *context, const struct tls_texts *texts, st
     /* An idle connection frees its two buffers of 17 KB. */
     library->SSL_CTX_ctrl(ssl, SSL_CTRL_MODE,
                           SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+    /* Each record without data ends a call of SSL_read, so that they can be counted. */
+    library->SSL_CTX_ctrl(ssl, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY, NULL);
     if (context->settings.protocols != NULL) {
         if (context->is_server) {
             library->SSL_CTX_set_alpn_select_cb(ssl, on_protocols_offered,

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -420,6 +421,38 @@ static void a_protocol_is_chosen_while_writes_wait(void **state)
     http_fixture_expect_connections(fixture, 0);
 }
 
+/* More than one turn takes, before and within the head. */
+static void records_without_data_hold_no_request(void **state)
+{
+    enum { UPDATES = 3 * TLS_IDLE_RECORDS_PER_TURN + 1, ROUNDS_MAX = 5000 };
+    static const char *const pieces[] = {"GET /early HTTP/1.1\r\n", HOST "\r\n"};
+    struct http_fixture *fixture = *state;
+    struct loopback *wire = http_fixture_connect(fixture);
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(context);
+    BIO *records = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, BIO_new_socket(wire->fd, BIO_NOCLOSE), records);
+    SSL_set_connect_state(ssl);
+    for (unsigned rounds = 0; SSL_do_handshake(ssl) != 1; rounds++) {
+        assert_true(rounds < ROUNDS_MAX);
+        send_records(wire, records);
+    }
+    for (unsigned i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        for (unsigned j = 0; j < UPDATES; j++) {
+            SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+            assert_int_equal(SSL_do_handshake(ssl), 1);
+        }
+        const int size = (int)strlen(pieces[i]);
+        assert_int_equal(SSL_write(ssl, pieces[i], size), size);
+        send_records(wire, records);
+    }
+    http_fixture_expect_ends(fixture, 1);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    loopback_close(wire);
+    http_fixture_expect_connections(fixture, 0);
+}
+
 static void a_request_that_came_before_a_stop_gets_its_response(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -762,6 +795,7 @@ static int clean(void **state)
 
 static bool has_connected;
 static bool has_closed;
+static bool has_bytes;
 
 static void on_connected(void *owner)
 {
@@ -774,6 +808,7 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
     (void)owner;
     (void)data;
     (void)size;
+    has_bytes = true;
 }
 
 static void on_drained(void *owner)
@@ -791,6 +826,78 @@ static void on_closed(void *owner)
 {
     (void)owner;
     has_closed = true;
+}
+
+static int choose_h2(SSL *ssl, const unsigned char **ret_name, unsigned char *ret_size,
+                     const unsigned char *offer, unsigned size, void *arg)
+{
+    (void)ssl;
+    (void)size;
+    (void)arg;
+    *ret_name = offer + 1; /* the only one */
+    *ret_size = offer[0];
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* More than one turn of the client takes. */
+static void records_without_data_hold_no_response(void **state)
+{
+    enum { UPDATES = 3 * TLS_IDLE_RECORDS_PER_TURN + 1 };
+    static const struct client_socket_events events = {on_connected, on_bytes, on_drained, on_end,
+                                                       on_closed};
+    struct http_fixture *fixture = *state;
+    struct error error;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t address_size = sizeof(address);
+    int listening = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listening, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &address_size), 0);
+    const struct tls_client_config config = {.common = {.ca_file = certificates_path("ca.pem")}};
+    struct tls_context *context =
+        tls_context_create_client(&config, &(struct tls_context_settings){.protocols = h2}, &error);
+    assert_non_null(context);
+    has_connected = has_closed = has_bytes = false;
+    struct client_socket *client = client_socket_create(&(struct client_socket_settings){
+        .lane = fixture->lane,
+        .address = (const struct sockaddr *)&address,
+        .connect_timeout_ns = NS_PER_S,
+        .tls = context,
+        .server_name = "localhost",
+        .events = &events,
+    });
+    int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
+    assert_true(fd >= 0);
+    SSL_CTX *server = SSL_CTX_new(TLS_server_method());
+    assert_int_equal(SSL_CTX_use_certificate_chain_file(server, certificates_path("server.pem")),
+                     1);
+    assert_int_equal(
+        SSL_CTX_use_PrivateKey_file(server, certificates_path("server.key"), SSL_FILETYPE_PEM), 1);
+    SSL_CTX_set_alpn_select_cb(server, choose_h2, NULL);
+    SSL *ssl = SSL_new(server);
+    SSL_set_fd(ssl, fd);
+    SSL_set_accept_state(ssl);
+    for (unsigned i = 0; SSL_do_handshake(ssl) != 1; i++) {
+        assert_true(i < TURNS_MAX);
+        lane_turn(fixture->lane);
+    }
+    for (unsigned i = 0; i < UPDATES; i++) {
+        SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+        assert_int_equal(SSL_do_handshake(ssl), 1);
+    }
+    assert_int_equal(SSL_write(ssl, "data", 4), 4);
+    loopback_turn_until(fixture->lane, &has_bytes);
+    /* And reads on. */
+    has_bytes = false;
+    assert_int_equal(SSL_write(ssl, "data", 4), 4);
+    loopback_turn_until(fixture->lane, &has_bytes);
+    client_socket_close(client);
+    loopback_turn_until(fixture->lane, &has_closed);
+    tls_context_destroy(context);
+    SSL_free(ssl);
+    SSL_CTX_free(server);
+    close(fd);
+    close(listening);
 }
 
 /* Large enough for the kernel not to take it. */
@@ -844,6 +951,7 @@ int main(void)
         WITH_SERVER(bytes_behind_a_request_wait_for_its_response),
         WITH_SERVER(input_waits_for_what_came_before_it),
         WITH_SERVER(a_protocol_is_chosen_while_writes_wait),
+        WITH_SERVER(records_without_data_hold_no_request),
         WITH_SERVER(a_request_that_came_before_a_stop_gets_its_response),
         WITH_SERVER(the_servers_end_is_a_clean_one),
         WITH_SERVER(a_client_may_end_first_and_read_its_response),
@@ -856,6 +964,7 @@ int main(void)
         WITH_SERVER(an_endless_hello_is_not_listened_to),
         WITH_GRPC_SERVER(grpc_insists_on_http2),
         WITH_GRPC_SERVER(grpc_closes_cleartext_connections_silently),
+        WITH_GRPC_SERVER(records_without_data_hold_no_response),
         WITH_GRPC_SERVER(ciphertext_that_waits_is_charged_to_the_client),
         WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,

@@ -11,6 +11,7 @@
 #include "src/net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -806,6 +807,88 @@ static void a_protocol_of_any_length_is_no_invariant(void **state)
     free_link(link);
 }
 
+/* What OpenSSL's client has written goes to the channel, and back. */
+static void exchange(BIO *from_client, struct tls_channel *server, BIO *to_client)
+{
+    char *data;
+    uint8_t room[16];
+    long size = BIO_get_mem_data(from_client, &data);
+    tls_channel_feed(server, slice_of(data, (size_t)size));
+    assert_int_equal(tls_channel_read(server, room, sizeof(room)), 0);
+    assert_true(tls_channel_keep(server));
+    (void)BIO_reset(from_client);
+    struct slice output = tls_channel_output(server);
+    if (output.size > 0)
+        assert_int_equal(BIO_write(to_client, output.data, (int)output.size), output.size);
+    tls_channel_sent(server, output.size);
+}
+
+static void update_keys(SSL *ssl, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(ssl), 1);
+    }
+}
+
+static void records_without_data_take_turns_and_are_bounded(void **state)
+{
+    enum { TURNS = 3, RECORD_BYTES = 5 + 5 + 1 + 16, ROUNDS_MAX = 10 };
+    (void)state;
+    struct error error;
+    uint8_t bytes[16];
+    char *data;
+    struct tls_context *context = server_of(
+        &(struct tls_server_config){.common = {.cert_file = certificates_path("server.pem"),
+                                               .key_file = certificates_path("server.key")}},
+        &(struct tls_context_settings){.protocols = h2});
+    struct tls_channel *server = tls_channel_create(context, NULL, &error);
+    SSL_CTX *client_context = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(client_context);
+    BIO *to_client = BIO_new(BIO_s_mem());
+    BIO *from_client = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(to_client, -1);
+    SSL_set_bio(ssl, to_client, from_client);
+    SSL_set_connect_state(ssl);
+    for (unsigned i = 0; SSL_do_handshake(ssl) != 1; i++) {
+        assert_true(i < ROUNDS_MAX);
+        exchange(from_client, server, to_client);
+    }
+    exchange(from_client, server, to_client);
+    assert_true(tls_channel_is_open(server));
+
+    update_keys(ssl, TURNS * TLS_IDLE_RECORDS_PER_TURN);
+    assert_int_equal(SSL_write(ssl, "data", 4), 4);
+    long size = BIO_get_mem_data(from_client, &data);
+    tls_channel_feed(server, slice_of(data, (size_t)size));
+    for (unsigned i = 0; i < TURNS; i++) {
+        assert_int_equal(tls_channel_read(server, bytes, sizeof(bytes)), 0);
+        assert_true(tls_channel_has_input(server));
+        assert_true(tls_channel_keep(server));
+    }
+    assert_int_equal(tls_channel_read(server, bytes, sizeof(bytes)), 4);
+    assert_memory_equal(bytes, "data", 4);
+    assert_true(tls_channel_keep(server));
+    assert_false(tls_channel_has_input(server));
+    (void)BIO_reset(from_client);
+
+    update_keys(ssl, TLS_IDLE_BYTES_MAX / RECORD_BYTES + 1);
+    assert_int_equal(SSL_write(ssl, "data", 4), 4);
+    size = BIO_get_mem_data(from_client, &data);
+    tls_channel_feed(server, slice_of(data, (size_t)size));
+    ptrdiff_t count = 0;
+    while (count == 0 && tls_channel_has_input(server)) {
+        count = tls_channel_read(server, bytes, sizeof(bytes));
+        assert_true(tls_channel_keep(server));
+    }
+    assert_int_equal(count, TLS_FAILED);
+    assert_non_null(strstr(tls_channel_error(server), "records without data"));
+    SSL_free(ssl);
+    SSL_CTX_free(client_context);
+    tls_channel_destroy(server);
+    tls_context_destroy(context);
+}
+
 static void curves_that_the_library_lacks_are_reported(void **state)
 {
     (void)state;
@@ -849,6 +932,7 @@ int main(void)
         cmocka_unit_test(bad_files_are_named),
         cmocka_unit_test(only_curves_are_agreed_on),
         cmocka_unit_test(a_protocol_of_any_length_is_no_invariant),
+        cmocka_unit_test(records_without_data_take_turns_and_are_bounded),
         cmocka_unit_test(curves_that_the_library_lacks_are_reported),
     };
     return cmocka_run_group_tests(tests, make, clean);
