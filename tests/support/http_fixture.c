@@ -61,6 +61,28 @@ static void respond_large(struct http_request *request)
     mem_free(body);
 }
 
+static uint8_t lent[LARGE_RESPONSE_BYTES];
+
+static void on_release(void *arg)
+{
+    struct http_fixture *fixture = arg;
+    fixture->releases++;
+}
+
+/* Each 4 KiB differ from those before. */
+static void respond_lent(struct http_fixture *fixture, struct http_request *request)
+{
+    for (size_t i = 0; i < sizeof(lent); i++)
+        lent[i] = (uint8_t)('a' + i / 4096 % 23);
+    http_respond(request, &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "text/plain"}},
+                              .body = slice_of(lent, sizeof(lent)),
+                              .release = on_release,
+                              .release_arg = fixture,
+                          });
+}
+
 static void begin_stream(struct http_fixture *fixture, struct http_request *request)
 {
     fixture->held = request;
@@ -88,6 +110,8 @@ static void on_request(struct http_request *request, void *arg)
         respond(request, 200, slice_of_text("early"));
     else if (has_path(request, "/large"))
         respond_large(request);
+    else if (has_path(request, "/lent"))
+        respond_lent(fixture, request);
     else if (has_path(request, "/stream"))
         begin_stream(fixture, request);
     else

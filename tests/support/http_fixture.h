@@ -3,8 +3,8 @@
  * /echo responds with the body; /early responds without reading it; /hold keeps the request before
  * the body, /keep after it, until http_fixture_release, /ask by http_request_hold; /peek looks at
  * four bytes and refuses "stop"; /slow takes more time of the clock than a turn's requests may;
- * /large responds with LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in `held`; /bye
- * closes. One thread. */
+ * /large responds with LARGE_RESPONSE_BYTES; /lent does so without a copy; /stream begins a stream
+ * and keeps it in `held`; /bye closes. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,6 +30,7 @@ struct http_fixture {
     unsigned bodies;
     unsigned failures;
     unsigned ends;
+    unsigned releases; /* of bodies of /lent */
     unsigned stops;
     bool is_stopping;
     bool has_stopped;

@@ -70,6 +70,9 @@ struct http1 {
     struct buffer *stash; /* input that the state cannot use yet; NULL: none */
     size_t stash_at;
     struct lane_job stash_job;
+    struct slice rest;      /* of a body that is not copied; with is_writing */
+    uint64_t rest_until_ns; /* the whole response is written by then; UINT64_MAX: none */
+    struct lane_job rest_job;
 };
 
 /* The status line and headers of a response. */
@@ -334,6 +337,34 @@ static void finish_response(struct http1 *http1)
     settle(http1);
 }
 
+/* Writes what is left of the body, as much as the socket takes in a turn. */
+static void send_rest(void *arg)
+{
+    struct http1 *http1 = arg;
+    size_t written = 0;
+    assert(http1->is_writing && http1->rest.size > 0);
+    if (http_connection_is_closing(http1->connection))
+        return;
+    if (clock_now_ns() > http1->rest_until_ns) {
+        http_connection_abort(http1->connection);
+        return;
+    }
+    while (written < HTTP_TURN_BYTES && http1->rest.size > 0) {
+        const size_t size =
+            http1->rest.size < HTTP_PIECE_BYTES ? http1->rest.size : HTTP_PIECE_BYTES;
+        uv_buf_t part = uv_buf_init((char *)(uintptr_t)http1->rest.data, (unsigned)size);
+        http1->rest = slice_of(http1->rest.data + size, http1->rest.size - size);
+        written += size;
+        /* If it waits, http1_written goes on. */
+        if (!http_connection_write(http1->connection, &part, 1))
+            return;
+    }
+    if (http1->rest.size > 0)
+        lane_defer(http1->lane, &http1->rest_job);
+    else
+        finish_response(http1);
+}
+
 static void send_response(struct http1 *http1, const struct http_response *response)
 {
     const struct http1_exchange *exchange = http1->exchange;
@@ -378,20 +409,33 @@ static void send_response(struct http1 *http1, const struct http_response *respo
     append(&head, "\r\n");
     bool has_body = response->body.size > 0 && !is_bodiless &&
                     !(exchange->has_begun && slice_equal_text(exchange->request.method, "HEAD"));
+    /* What its handler keeps follows in pieces. */
+    const bool is_kept = has_body && response->release != NULL;
+    const size_t first_bytes =
+        is_kept && response->body.size > HTTP_PIECE_BYTES ? HTTP_PIECE_BYTES : response->body.size;
     uv_buf_t parts[2] = {
         uv_buf_init(head.data, (unsigned)head.size),
-        uv_buf_init((char *)(uintptr_t)response->body.data, (unsigned)response->body.size),
+        uv_buf_init((char *)(uintptr_t)response->body.data, (unsigned)first_bytes),
     };
+    if (first_bytes < response->body.size && has_body) {
+        const uint64_t deadline_ns = http_connection_settings(connection)->write_deadline_ns;
+        http1->rest =
+            slice_of(response->body.data + first_bytes, response->body.size - first_bytes);
+        http1->rest_until_ns = deadline_ns == 0 ? UINT64_MAX : clock_now_ns() + deadline_ns;
+    }
     http_connection_set_deadline(connection, UINT64_MAX);
     bool is_written = http_connection_write(connection, parts, has_body ? 2 : 1);
     if (head.data != head.inlined)
         mem_free(head.data);
     if (response->is_stream)
         return;
-    if (is_written)
+    if (is_written && http1->rest.size == 0) {
         finish_response(http1);
-    else
-        http1->is_writing = true;
+        return;
+    }
+    http1->is_writing = true;
+    if (is_written)
+        lane_defer(http1->lane, &http1->rest_job);
 }
 
 /* Responds without the handler, to a broken or late head, and closes. */
@@ -736,6 +780,7 @@ static void *http1_create(struct http_connection *connection)
         .lane = http_connection_settings(connection)->lane,
         .state = HTTP1_HEAD,
         .stash_job = {.fn = on_stash_job, .arg = http1},
+        .rest_job = {.fn = send_rest, .arg = http1},
     };
     return http1;
 }
@@ -784,7 +829,9 @@ static void http1_written(void *state)
 {
     struct http1 *http1 = state;
     assert(!http1->is_writing || http1->exchange != NULL);
-    if (http1->is_writing)
+    if (http1->is_writing && http1->rest.size > 0)
+        send_rest(http1);
+    else if (http1->is_writing)
         finish_response(http1);
 }
 
@@ -821,6 +868,8 @@ static void http1_closed(void *state)
     struct http1 *http1 = state;
     assert(lane_is_current(http1->lane));
     lane_defer_cancel(http1->lane, &http1->stash_job);
+    lane_defer_cancel(http1->lane, &http1->rest_job);
+    http1->rest = slice_of(NULL, 0);
     drop_stash(http1);
     struct http1_exchange *exchange = http1->exchange;
     http1->exchange = NULL;

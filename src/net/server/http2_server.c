@@ -114,7 +114,8 @@ struct http2_stream {
     uint8_t *header_bytes; /* names and values; header_bytes_inline, or allocated */
     struct http2_header pseudo[4];
     uint64_t charged_bytes; /* to the session's budget: the stream, its headers and reply */
-    uint8_t *reply;         /* body, then the names and values of trailers, in one allocation */
+    uint8_t *reply;         /* body, then the names and values of trailers, in one allocation; the
+                               body alone if base.release is set, which then frees it */
     size_t reply_size;
     size_t reply_sent;
     struct buffer *early; /* data that came while the request is held; NULL: none */
@@ -471,7 +472,8 @@ static void stream_respond(struct http_request *request, const struct http_respo
     size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
     size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
     bool has_body = response->body.size > 0 && !slice_equal_text(request->method, "HEAD");
-    size_t kept_size = has_body ? response->body.size : 0;
+    const bool is_lent = has_body && request->release != NULL;
+    size_t kept_size = has_body && !is_lent ? response->body.size : 0;
     for (size_t i = 0; i < trailers && has_body; i++)
         kept_size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
     if (!charge_reply(stream, kept_size)) {
@@ -506,7 +508,10 @@ static void stream_respond(struct http_request *request, const struct http_respo
     for (size_t i = 0; i < trailers && response->body.size == 0; i++)
         add_field(&fields, response->trailers[i].name, response->trailers[i].value);
     nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = on_reply_data};
-    if (has_body) {
+    if (is_lent) {
+        stream->reply = (uint8_t *)(uintptr_t)response->body.data;
+        stream->reply_size = response->body.size;
+    } else if (has_body) {
         stream->reply = mem_alloc(kept_size);
         stream->reply_size = response->body.size;
         memcpy(stream->reply, response->body.data, response->body.size);
@@ -580,7 +585,8 @@ static void stream_destroy(struct http_request *request)
         mem_free(stream->headers);
     if (stream->header_bytes != stream->header_bytes_inline)
         mem_free(stream->header_bytes);
-    mem_free(stream->reply);
+    if (request->release == NULL)
+        mem_free(stream->reply);
     buffer_unref(stream->early);
     if (stream->session->budget != NULL)
         budget_return(stream->session->budget, stream->charged_bytes);
@@ -1300,7 +1306,13 @@ static void flush(void *arg)
     bool is_written = !session->is_lingering && !http_connection_is_blocked(session->connection);
     /* Free to use: nothing is read at the end of a turn. */
     uint8_t *room = session->connection->server->read_buffer;
+    size_t written = 0;
     while (is_written) {
+        if (written >= HTTP_TURN_BYTES) {
+            flush_later(session);
+            is_written = false;
+            break;
+        }
         /* As many frames as fit into the buffer. */
         struct http2_frame_buffer *buffer = &session->frame_buffer;
         size_t used = 0;
@@ -1334,6 +1346,7 @@ static void flush(void *arg)
         }
         uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
         is_written = http_connection_write(session->connection, &part, 1);
+        written += used;
     }
     if (is_written)
         return_waiting(session);

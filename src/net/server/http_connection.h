@@ -23,6 +23,10 @@ struct tls_channel;
 
 enum {
     PEER_TEXT_MAX = 64, /* INET6_ADDRSTRLEN and a zone */
+    /* So much of a response is written at once, and by a connection before others get their turn:
+     * what the socket does not take is copied, and with TLS all of it is encrypted. */
+    HTTP_PIECE_BYTES = 256 << 10,
+    HTTP_TURN_BYTES = 1 << 20,
     HTTP_DATE_SIZE = 30,
 };
 

@@ -29,6 +29,8 @@ static void request_finish(struct http_request *request)
     http_body_clear(&request->body);
     if (request->handler->on_end != NULL)
         request->handler->on_end(request, request->arg);
+    if (request->release != NULL)
+        request->release(request->release_arg);
     request->ops->destroy(request);
     http_connection_unref(connection);
 }
@@ -252,7 +254,11 @@ void http_respond(struct http_request *request, const struct http_response *resp
     assert(response->status >= 200 && response->status <= 599);
     assert(!response->is_stream || (request->is_with_handler && response->body.size == 0 &&
                                     !slice_equal_text(request->method, "HEAD")));
+    assert(response->release == NULL ||
+           (!response->is_stream && response->trailers[0].name == NULL));
     request->has_responded = true;
+    request->release = response->release;
+    request->release_arg = response->release_arg;
     request->is_streaming = response->is_stream;
     request->is_with_handler = response->is_stream;
     request->is_reading = false;

@@ -50,6 +50,8 @@ struct http_request {
     uint64_t size_declared; /* Content-Length, or HTTP_SIZE_UNKNOWN */
     struct http_body body;
     void *context;
+    void (*release)(void *arg); /* see struct http_response; NULL: the body was copied */
+    void *release_arg;
     bool is_with_handler;
     bool is_held;       /* between http_request_hold and http_request_again */
     bool is_reading;    /* between http_request_read_body and the end of the body */

@@ -174,9 +174,14 @@ struct http_response {
     unsigned status;
     struct http_header headers[HTTP_RESPONSE_HEADERS_MAX]; /* up to the first without name */
     struct http_common_headers common; /* those not in headers; Vary, a list, in any case */
-    struct slice body;                 /* copied */
-    struct http_header trailers[4];    /* HTTP/2 only; without a body: gRPC's "trailers-only" */
-    bool closes;                       /* HTTP/1.1: close the connection afterwards */
+    struct slice body;                 /* copied, unless it has a release */
+    /* Optional, for a long body: it is not copied but read, piece by piece, as the client takes it,
+     * and then released, once: on the lane, also if nothing was sent, maybe before http_respond
+     * returns. Without trailers. */
+    void (*release)(void *arg);
+    void *release_arg;
+    struct http_header trailers[4]; /* HTTP/2 only; without a body: gRPC's "trailers-only" */
+    bool closes;                    /* HTTP/1.1: close the connection afterwards */
     bool is_stream; /* the body has no end yet and is sent in pieces, by http_stream_send */
 };
 /* Sends the response, exactly once; do not use the request afterwards, except in on_end. The server

@@ -125,6 +125,41 @@ static void large_bodies_come_whole(void **state)
     free(body);
 }
 
+/* A piece is copied while it waits for the client, but not the rest. */
+static void lent_bodies_are_sent_in_pieces(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "GET /lent HTTP/1.1\r\n" HOST "\r\n");
+    loopback_expect(client, "Content-Length: 8388608\r\n\r\n");
+    assert_true(budget_used(&fixture->budget) < 512 * 1024);
+    size_t at = client->size - (size_t)(strstr(client->text, "\r\n\r\n") + 4 - client->text);
+    const char *from = strstr(client->text, "\r\n\r\n") + 4;
+    for (size_t taken = 0;; taken += at, from = client->text, at = client->size) {
+        for (size_t i = 0; i < at; i++)
+            if (from[i] != (char)('a' + (taken + i) / 4096 % 23))
+                fail_msg("byte %zu", taken + i);
+        if (taken + at == LARGE_RESPONSE_BYTES)
+            break;
+        assert_false(client->has_ended);
+        loopback_forget(client);
+        loopback_settle(client);
+    }
+    http_fixture_expect_ends(fixture, 1);
+    assert_int_equal(fixture->releases, 1);
+    /* The connection goes on; to HEAD the body is not sent; and a client may leave before. */
+    loopback_forget(client);
+    loopback_send(client, "HEAD /lent HTTP/1.1\r\n" HOST "\r\n");
+    loopback_expect(client, "Content-Length: 8388608\r\n\r\n");
+    http_fixture_expect_ends(fixture, 2);
+    assert_int_equal(fixture->releases, 2);
+    loopback_send(client, "GET /lent HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 3);
+    loopback_reset(client);
+    http_fixture_expect_ends(fixture, 3);
+    assert_int_equal(fixture->releases, 3);
+}
+
 static void pipelined_requests_get_responses_in_order(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -542,6 +577,7 @@ int main(void)
         LIVE(the_connection_is_kept_as_the_client_asks),
         LIVE(bytes_may_come_one_by_one),
         LIVE(large_bodies_come_whole),
+        LIVE(lent_bodies_are_sent_in_pieces),
         LIVE(pipelined_requests_get_responses_in_order),
         LIVE(a_half_closed_client_gets_its_response),
         LIVE(expectations_are_met_only_when_the_body_is_wanted),

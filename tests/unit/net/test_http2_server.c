@@ -42,7 +42,9 @@ static enum http_failure last_failure;
 static bool is_stopped;
 static size_t last_body_size;
 static struct slice reply; /* the body of responses */
-static uint64_t work_ns;   /* the clock moves so far for each complete request */
+static bool is_lent;       /* it is not copied */
+static unsigned releases;
+static uint64_t work_ns; /* the clock moves so far for each complete request */
 static char last_path[128];
 static char last_query[128];
 static char last_header[64];
@@ -53,12 +55,20 @@ static const char *const post_fields[] = {":method", "POST",       ":scheme", "h
                                           "/p",      ":authority", "host",    "x-test", "one",
                                           "x-test",  "two",        NULL};
 
+static void on_release(void *arg)
+{
+    assert_ptr_equal(arg, &releases);
+    releases++;
+}
+
 static void respond(struct http_request *request)
 {
     http_respond(request, &(struct http_response){
                               .status = 200,
                               .headers = {{"content-type", "text/plain"}},
                               .body = reply,
+                              .release = is_lent ? on_release : NULL,
+                              .release_arg = &releases,
                           });
 }
 
@@ -169,6 +179,8 @@ static int set_up(void **state)
     budget_init(&budget, 64 * MIB);
     mode = READ_AND_RESPOND;
     reply = slice_of_text("hello");
+    is_lent = false;
+    releases = 0;
     work_ns = 0;
     held_count = requests_count = bodies_count = ended_count = failures_count = 0;
     is_stopped = false;
@@ -1115,6 +1127,43 @@ static void nothing_is_read_while_output_waits(void **state)
     mem_free((void *)(uintptr_t)reply.data);
 }
 
+/* It takes no memory while it waits for the client, and is released once that has it, or leaves. */
+static void a_lent_body_is_not_copied(void **state)
+{
+    enum { WINDOW = 1000, CHARGED_MAX = 1000 };
+    static uint8_t body[H2_BODY_MAX];
+    (void)state;
+    for (size_t i = 0; i < sizeof(body); i++)
+        body[i] = (uint8_t)(i / WINDOW);
+    mode = HOLD_AT_ONCE;
+    is_lent = true;
+    reply = slice_of(body, sizeof(body));
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, WINDOW);
+    for (unsigned round = 0; round < 2; round++) {
+        int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+        for (unsigned i = 0; i < TURNS_MAX && held_count == 0; i++)
+            turn(peer, 1);
+        const uint64_t before = budget_used(&budget);
+        respond(held[--held_count]);
+        assert_in_range(budget_used(&budget), before, before + CHARGED_MAX);
+        lane_turn(lane);
+        assert_int_equal(releases, round);
+        if (round == 1) {
+            h2_peer_close(peer);
+            break;
+        }
+        turn_until_closed(peer, id);
+        struct h2_response *got = h2_peer_response(peer, id);
+        assert_int_equal(got->body_size, sizeof(body));
+        assert_memory_equal(got->body, body, sizeof(body));
+        assert_int_equal(releases, 1);
+    }
+    for (unsigned i = 0; i < TURNS_MAX && releases < 2; i++)
+        lane_turn(lane);
+    assert_int_equal(releases, 2);
+}
+
 static void raw_post(struct h2_peer *peer, uint32_t id)
 {
     raw_request(peer, id, false);
@@ -1739,6 +1788,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(a_request_without_body_gets_a_response),
         ROW(a_large_body_arrives_whole),
+        ROW(a_lent_body_is_not_copied),
         ROW(a_body_above_its_limit_fails_and_the_stream_is_reset_gently),
         ROW(a_short_budget_fails_the_body_at_once),
         ROW(many_streams_share_one_connection),
