@@ -155,8 +155,8 @@ static bool prometheus_exporter_check(const void *section, struct error *error)
     return http_responder_check(&config->server, "0.0.0.0:8889", error);
 }
 
-/* One response to a scrape. The snapshot is released before the response is sent, so that nothing
- * is left to do for a request that has ended. */
+/* One response to a scrape. The snapshot is released before the response is sent; the text, which
+ * the server reads while the client takes it, when it has ended. */
 struct scrape {
     struct helper_work work;
     struct prometheus_exporter *exporter;
@@ -209,9 +209,19 @@ static void scrape_run(struct helper_work *work)
     struct codec_box *box = codec_box_create(exposition->budget);
     const struct batch_part part = {.bytes = slice_of(exposition->data, exposition->size)};
     const struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
-    if (codec_deflate(box, CODEC_GZIP, &input, &scrape->compressed) != CODEC_OK)
-        exposition->has_failed = true;
+    const bool is_done = codec_deflate(box, CODEC_GZIP, &input, &scrape->compressed) == CODEC_OK;
     codec_box_destroy(box);
+    exposition_fini(exposition);
+    exposition_init(exposition, &scrape->format, exposition->budget);
+    exposition->has_failed = !is_done;
+}
+
+static void scrape_destroy(void *arg)
+{
+    struct scrape *scrape = arg;
+    exposition_fini(&scrape->exposition);
+    buffer_unref(scrape->compressed);
+    mem_free(scrape);
 }
 
 static void scrape_end(struct scrape *scrape)
@@ -222,19 +232,21 @@ static void scrape_end(struct scrape *scrape)
     if (scrape->exposition.has_failed) {
         http_responder_respond_text(base, scrape->request, 503,
                                     "no memory left in the budget for a scrape\n");
-    } else {
-        struct slice body = slice_of(scrape->exposition.data, scrape->exposition.size);
-        struct http_response response = {.status = 200, .headers = {{"content-type", type}}};
-        if (scrape->is_compressed) {
-            response.headers[1] = (struct http_header){"content-encoding", "gzip"};
-            body = buffer_slice(scrape->compressed);
-        }
-        response.body = body;
-        http_responder_respond(base, scrape->request, &response);
+        scrape_destroy(scrape);
+        return;
     }
-    exposition_fini(&scrape->exposition);
-    buffer_unref(scrape->compressed);
-    mem_free(scrape);
+    struct http_response response = {
+        .status = 200,
+        .headers = {{"content-type", type}},
+        .body = slice_of(scrape->exposition.data, scrape->exposition.size),
+        .release = scrape_destroy,
+        .release_arg = scrape,
+    };
+    if (scrape->is_compressed) {
+        response.headers[1] = (struct http_header){"content-encoding", "gzip"};
+        response.body = buffer_slice(scrape->compressed);
+    }
+    http_responder_respond(base, scrape->request, &response);
 }
 
 static void scrape_later(struct prometheus_exporter *exporter)
