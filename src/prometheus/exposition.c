@@ -18,6 +18,7 @@
 
 enum {
     FIRST_BYTES = 4096,
+    GROWTH_PART = 8, /* when there is no room for twice as much */
     DIGITS_MAX = 17,
     NUMBER_BYTES_MAX = EXPOSITION_NUMBER_BYTES_MAX - 2,
     HEADER_BYTES_MAX = 10, /* tag and size of a message */
@@ -71,6 +72,9 @@ static uint8_t *room(struct exposition *exposition, size_t size)
         return NULL;
     if (needed > exposition->capacity) {
         size_t capacity = 2 * exposition->capacity + FIRST_BYTES;
+        /* So that a budget with room for the text is not refused room that it may not need. */
+        if (!budget_has_room(exposition->budget, capacity - exposition->capacity))
+            capacity = exposition->capacity + exposition->capacity / GROWTH_PART;
         if (!grow(exposition, capacity > needed ? capacity : needed)) {
             exposition->has_failed = true;
             return NULL;

@@ -840,8 +840,9 @@ static void a_budget_that_is_too_small_is_told(void **state)
         exposition_init(&exposition, &format, NULL);
         write_much(&exposition);
         size_t needed = exposition.capacity;
+        size_t size = exposition.size;
         exposition_fini(&exposition);
-        for (size_t limit = 0; limit < needed; limit += needed / 8) {
+        for (size_t limit = 0; limit < size; limit += size / 8) {
             budget_init(&budget, limit);
             exposition_init(&exposition, &format, &budget);
             write_much(&exposition);
@@ -860,12 +861,32 @@ static void a_budget_that_is_too_small_is_told(void **state)
     }
 }
 
+/* Memory is doubled while there is room, but a text is written if the budget has room for it. */
+static void a_budget_may_be_little_more_than_the_text(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 20, PERCENT = 80, NAME_BYTES = 1000 };
+    char name[NAME_BYTES];
+    struct budget budget;
+    struct exposition exposition;
+    memset(name, 'n', sizeof(name));
+    budget_init(&budget, LIMIT);
+    exposition_init(&exposition, &text_format, &budget);
+    exposition_begin(&exposition, &(struct exposition_family){.name = slice_of(name, sizeof(name)),
+                                                              .type = EXPOSITION_GAUGE});
+    while (!exposition.has_failed && exposition.size < LIMIT / 100 * PERCENT)
+        exposition_add(&exposition, &(struct exposition_sample){.value = 1});
+    assert_false(exposition.has_failed);
+    exposition_fini(&exposition);
+    budget_fini(&budget);
+}
+
 static void without_memory_nothing_more_is_written(void **state)
 {
     (void)state;
     struct budget budget;
     struct exposition exposition;
-    budget_init(&budget, 1000);
+    budget_init(&budget, 10);
     exposition_init(&exposition, &text_format, &budget);
     exposition_begin(&exposition, &(struct exposition_family){.name = slice_of_text("g"),
                                                               .type = EXPOSITION_GAUGE});
@@ -934,6 +955,7 @@ int main(void)
         cmocka_unit_test(a_long_accept_is_read_from_its_begin),
         cmocka_unit_test(each_refusal_of_memory_is_told),
         cmocka_unit_test(a_budget_that_is_too_small_is_told),
+        cmocka_unit_test(a_budget_may_be_little_more_than_the_text),
         cmocka_unit_test(a_counter_is_named_by_its_escaped_name),
         cmocka_unit_test(without_memory_nothing_more_is_written),
     };
