@@ -91,6 +91,12 @@ struct shown {
     double value;
 };
 
+/* The resource of a target_info, with what lanes may change meanwhile. */
+struct shown_resource {
+    struct resource *resource;
+    uint64_t updated_ns;
+};
+
 /* A snapshot is taken and released piece by piece. */
 enum snapshot_stage {
     SNAPSHOT_ORDER,     /* takes what the last one has shown, */
@@ -115,14 +121,14 @@ struct metric_snapshot {
     bool has_timestamps;
     const char *target_name; /* the store's */
     size_t resources_count;
-    struct resource **resources;
+    struct shown_resource *resources;
     size_t count;
     size_t sorted_count; /* so many, the first ones, are in order */
     bool is_sorted;      /* all are */
     bool has_news;       /* they were not when it was made */
     struct shown *shown;
     size_t text_bytes;   /* about, of what is shown once */
-    uint64_t line_bytes; /* about, of all lines */
+    uint64_t line_bytes; /* about, of all lines of what was taken */
 };
 
 /* Puts the series in order. False: no memory. */

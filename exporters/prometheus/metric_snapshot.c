@@ -38,37 +38,40 @@ static int compare_each_value(struct slice a, struct slice b)
 /* By target, the last that came first. */
 static int compare_resources(const void *a, const void *b)
 {
-    const struct resource *left = *(struct resource *const *)a;
-    const struct resource *right = *(struct resource *const *)b;
-    if (left->target.low != right->target.low)
-        return left->target.low < right->target.low ? -1 : 1;
-    if (left->target.high != right->target.high)
-        return left->target.high < right->target.high ? -1 : 1;
+    const struct shown_resource *left = a;
+    const struct shown_resource *right = b;
+    const struct metric_hash *left_target = &left->resource->target;
+    const struct metric_hash *right_target = &right->resource->target;
+    if (left_target->low != right_target->low)
+        return left_target->low < right_target->low ? -1 : 1;
+    if (left_target->high != right_target->high)
+        return left_target->high < right_target->high ? -1 : 1;
     return (left->updated_ns < right->updated_ns) - (left->updated_ns > right->updated_ns);
 }
 
 static int compare_targets(const void *a, const void *b)
 {
-    return compare_each_value((*(struct resource *const *)a)->labels,
-                              (*(struct resource *const *)b)->labels);
+    return compare_each_value(((const struct shown_resource *)a)->resource->labels,
+                              ((const struct shown_resource *)b)->resource->labels);
 }
 
 /* Leaves one resource of each target, in the order of their labels. */
 static void sort_resources(struct metric_snapshot *snapshot, size_t *ret_count)
 {
     size_t kept = 0;
-    struct resource **list = snapshot->resources;
+    struct shown_resource *list = snapshot->resources;
     if (snapshot->resources_count > 0)
         qsort(list, snapshot->resources_count, sizeof(list[0]), compare_resources);
     for (size_t i = 0; i < snapshot->resources_count; i++) {
-        struct resource *resource = list[i];
-        bool is_shown = resource->has_target &&
-                        (kept == 0 || resource->target.low != list[kept - 1]->target.low ||
-                         resource->target.high != list[kept - 1]->target.high);
+        const struct shown_resource shown = list[i];
+        const struct metric_hash *target = &shown.resource->target;
+        bool is_shown = shown.resource->has_target &&
+                        (kept == 0 || target->low != list[kept - 1].resource->target.low ||
+                         target->high != list[kept - 1].resource->target.high);
         if (!is_shown)
             continue;
         list[i] = list[kept];
-        list[kept++] = resource;
+        list[kept++] = shown;
     }
     if (kept > 0)
         qsort(list, kept, sizeof(list[0]), compare_targets);
@@ -84,11 +87,12 @@ static void write_targets(const struct metric_snapshot *snapshot, size_t count, 
                                      .type = EXPOSITION_GAUGE,
                                  });
     for (size_t i = 0; i < count; i++)
-        exposition_add(exposition, &(struct exposition_sample){
-                                       .labels = snapshot->resources[i]->labels,
-                                       .has_plain_labels = snapshot->resources[i]->has_plain_labels,
-                                       .value = 1,
-                                   });
+        exposition_add(exposition,
+                       &(struct exposition_sample){
+                           .labels = snapshot->resources[i].resource->labels,
+                           .has_plain_labels = snapshot->resources[i].resource->has_plain_labels,
+                           .value = 1,
+                       });
 }
 
 /* NaN last. */

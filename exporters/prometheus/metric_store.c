@@ -43,7 +43,6 @@ struct metric_store {
     struct hash_table resources;
     struct hash_table shapes;
     uint64_t text_bytes; /* of the names and labels of those that are shown */
-    uint64_t line_bytes; /* the same for each line that they have, about */
     uint64_t help_bytes; /* of the families */
     uint64_t bytes;      /* charged */
     uint64_t live_series;
@@ -215,7 +214,6 @@ static void series_remove(struct metric_store *store, struct series *series)
         store->live_series--;
         store->series_untaken -= is_being_taken(store) && series->walk != store->walk;
         store->text_bytes -= series_text_bytes(series);
-        store->line_bytes -= series_line_bytes(series);
     }
     if (series->place != PLACE_NONE)
         store->order[series->place] = NULL;
@@ -645,7 +643,6 @@ static struct series *series_create(struct metric_addition *addition, const stru
         family->live++;
         store->live_series++;
         store->text_bytes += series_text_bytes(series);
-        store->line_bytes += series_line_bytes(series);
     } else {
         series->unusable = addition->unusable;
     }
@@ -817,9 +814,7 @@ static bool series_set_distribution(struct metric_addition *addition, struct ser
         if (made == NULL)
             return false;
     }
-    store->line_bytes -= series_line_bytes(series);
     series->distribution = made;
-    store->line_bytes += series_line_bytes(series);
     distribution_unref(store, old);
     return true;
 }
@@ -1056,6 +1051,7 @@ static void take_series(struct metric_store *store, struct metric_snapshot *snap
     if (series->updated_ns < snapshot->since_ns)
         return;
     series->refs++;
+    snapshot->line_bytes += series_line_bytes(series);
     if (series->distribution != NULL)
         series->distribution->refs++;
     snapshot->shown[snapshot->count++] = (struct shown){
@@ -1079,7 +1075,8 @@ static void take_resource(struct metric_store *store, struct metric_snapshot *sn
         return;
     resource->refs++;
     snapshot->line_bytes += resource->labels.size + LINE_BYTES;
-    snapshot->resources[snapshot->resources_count++] = resource;
+    snapshot->resources[snapshot->resources_count++] =
+        (struct shown_resource){.resource = resource, .updated_ns = resource->updated_ns};
 }
 
 static void go_to_stage(struct metric_snapshot *snapshot, enum snapshot_stage stage)
@@ -1167,7 +1164,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64
     size_t series_count = store->live_series;
     size_t resources_count = store->resources.count;
     size_t bytes = sizeof(struct metric_snapshot) + series_count * sizeof(struct shown) +
-                   resources_count * sizeof(struct resource *);
+                   resources_count * sizeof(struct shown_resource);
     struct metric_snapshot *snapshot = NULL;
     if (charge_beyond(store, bytes)) {
         snapshot = mem_try_alloc_large(bytes);
@@ -1181,9 +1178,9 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64
             .has_timestamps = store->settings.has_timestamps,
             .target_name = store->target_name,
             .text_bytes = store->text_bytes + store->help_bytes + store->live_series * LINE_BYTES,
-            .line_bytes = store->line_bytes + store->help_bytes,
+            .line_bytes = store->help_bytes,
             .shown = (struct shown *)(snapshot + 1),
-            .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
+            .resources = (struct shown_resource *)((struct shown *)(snapshot + 1) + series_count),
         };
         store->walk++;
         store->series_untaken = series_count;
@@ -1283,7 +1280,7 @@ static void release_resources(struct metric_store *store, struct metric_snapshot
 {
     const size_t end = piece_end(snapshot, snapshot->resources_count, left);
     for (; snapshot->at < end; snapshot->at++)
-        resource_unref(store, snapshot->resources[snapshot->at]);
+        resource_unref(store, snapshot->resources[snapshot->at].resource);
     if (snapshot->at == snapshot->resources_count)
         go_to_stage(snapshot, SNAPSHOT_RELEASED);
 }

@@ -1015,6 +1015,54 @@ static void a_snapshot_knows_the_length_of_its_text(void **state)
     close_store(&fixture);
 }
 
+/* What came after a snapshot was begun, and before it was taken. */
+static void the_length_is_that_of_what_was_taken(void **state)
+{
+    (void)state;
+    static const char few[] =
+        METRICS_OF("", HISTOGRAM("h", "2", POINT("1", "5", "\"explicitBounds\":[1]")));
+    static const char many[] = METRICS_OF(
+        "", HISTOGRAM("h", "2", POINT("1", "6", "\"explicitBounds\":[1,2,3,4,5,6,7,8,9]")));
+    uint64_t expected[2];
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    for (unsigned i = 0; i < 2; i++) {
+        add(&fixture, few);
+        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, 0);
+        add(&fixture, many);
+        while (metric_store_take(fixture.store, snapshot))
+            continue;
+        expected[i] = metric_snapshot_bytes(snapshot);
+        end_scrape(&fixture, snapshot);
+    }
+    /* The second one was taken with many all the time. */
+    assert_int_equal(expected[0], expected[1]);
+    close_store(&fixture);
+}
+
+/* A resource is updated after a snapshot took it: another one of its target stays the last. */
+static void a_snapshot_knows_which_resource_came_last(void **state)
+{
+    (void)state;
+#define SHOP(version) SERVICE "," INSTANCE "," TEXT("v", version)
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add_at(&fixture, METRICS_OF(SHOP("1"), GAUGE("a", POINT("0", "5", "\"asInt\":1"))), 1000);
+    add_at(&fixture, METRICS_OF(SHOP("2"), GAUGE("b", POINT("0", "5", "\"asInt\":1"))), 1001);
+    struct metric_snapshot *snapshot = begin_scrape(&fixture);
+    add_at(&fixture, METRICS_OF(SHOP("1"), GAUGE("a", POINT("0", "6", "\"asInt\":1"))), 1002);
+    const struct exposition_format format = {.form = EXPOSITION_TEXT,
+                                             .escaping = ESCAPING_UNDERSCORES};
+    struct exposition exposition;
+    exposition_init(&exposition, &format, NULL);
+    metric_snapshot_write(snapshot, &exposition);
+    assert_non_null(memmem(exposition.data, exposition.size, "v=\"2\"", 5));
+    assert_null(memmem(exposition.data, exposition.size, "v=\"1\"", 5));
+    exposition_fini(&exposition);
+    end_scrape(&fixture, snapshot);
+    close_store(&fixture);
+}
+
 /* Four labels beside those of the scope, as many services have them. */
 static void a_series_takes_300_bytes(void **state)
 {
@@ -1214,6 +1262,8 @@ int main(void)
         cmocka_unit_test(names_that_are_too_long_are_left_out),
         cmocka_unit_test(series_take_no_more_than_their_share),
         cmocka_unit_test(a_snapshot_knows_the_length_of_its_text),
+        cmocka_unit_test(the_length_is_that_of_what_was_taken),
+        cmocka_unit_test(a_snapshot_knows_which_resource_came_last),
         cmocka_unit_test(a_series_takes_300_bytes),
         cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
