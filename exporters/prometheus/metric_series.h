@@ -13,6 +13,8 @@
 #include "exporters/prometheus/metric_labels.h"
 #include "src/prometheus/exposition.h"
 
+struct budget;
+
 /* A metric as Prometheus has it: a name, a help text, a type. */
 struct family {
     unsigned refs; /* series */
@@ -131,5 +133,6 @@ struct metric_snapshot {
     uint64_t line_bytes; /* about, of all lines of what was taken */
 };
 
-/* Puts the series in order. False: no memory. */
-bool metric_snapshot_sort(struct metric_snapshot *snapshot);
+/* Puts the series in order, in memory that is charged to the budget (NULL: to none). False: no
+ * memory. */
+bool metric_snapshot_sort(struct metric_snapshot *snapshot, struct budget *budget);

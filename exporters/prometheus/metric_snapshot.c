@@ -3,13 +3,11 @@
  * thread. */
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "exporters/prometheus/metric_series.h"
 #include "exporters/prometheus/metric_store.h"
 #include "src/base/clock.h"
-#include "src/base/mem.h"
+#include "src/base/merge_sort.h"
 #include "src/base/scratch.h"
 
 enum { SCALE_MIN = -4, SCALE_MAX = 8 }; /* of native histograms */
@@ -55,13 +53,49 @@ static int compare_targets(const void *a, const void *b)
                               ((const struct shown_resource *)b)->resource->labels);
 }
 
-/* Leaves one resource of each target, in the order of their labels. */
-static void sort_resources(struct metric_snapshot *snapshot, size_t *ret_count)
+/* Memory for one series at a time, charged to the budget of the exposition. */
+struct rooms {
+    struct scratch labels;
+    struct scratch buckets;
+    struct scratch native;
+    struct scratch sort;
+};
+
+static void rooms_fini(struct rooms *rooms, struct budget *budget)
+{
+    scratch_fini(&rooms->labels, budget);
+    scratch_fini(&rooms->buckets, budget);
+    scratch_fini(&rooms->native, budget);
+    scratch_fini(&rooms->sort, budget);
+}
+
+/* Room for so many bytes. NULL: no memory, and the exposition fails. */
+static void *room_for(struct scratch *scratch, struct exposition *exposition, size_t bytes)
+{
+    void *memory = scratch_reserve(scratch, exposition->budget, bytes + 1, bytes + 1);
+    exposition->has_failed |= memory == NULL;
+    return memory;
+}
+
+/* False: no memory. */
+static bool sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *),
+                 struct exposition *exposition, struct rooms *rooms)
+{
+    void *room = room_for(&rooms->sort, exposition, count * size);
+    if (room != NULL)
+        merge_sort(items, room, count, size, compare);
+    return room != NULL;
+}
+
+/* Leaves one resource of each target, in the order of their labels. False: no memory. */
+static bool sort_resources(struct metric_snapshot *snapshot, struct exposition *exposition,
+                           struct rooms *rooms, size_t *ret_count)
 {
     size_t kept = 0;
     struct shown_resource *list = snapshot->resources;
-    if (snapshot->resources_count > 0)
-        qsort(list, snapshot->resources_count, sizeof(list[0]), compare_resources);
+    if (!sort(list, snapshot->resources_count, sizeof(list[0]), compare_resources, exposition,
+              rooms))
+        return false;
     for (size_t i = 0; i < snapshot->resources_count; i++) {
         const struct shown_resource shown = list[i];
         const struct metric_hash *target = &shown.resource->target;
@@ -73,9 +107,8 @@ static void sort_resources(struct metric_snapshot *snapshot, size_t *ret_count)
         list[i] = list[kept];
         list[kept++] = shown;
     }
-    if (kept > 0)
-        qsort(list, kept, sizeof(list[0]), compare_targets);
     *ret_count = kept;
+    return sort(list, kept, sizeof(list[0]), compare_targets, exposition, rooms);
 }
 
 static void write_targets(const struct metric_snapshot *snapshot, size_t count, struct slice name,
@@ -135,7 +168,8 @@ static size_t place_exemplars(const struct metric_distribution *distribution,
 
 /* Bounds in order, each once (the first of equal ones), with cumulative counts. */
 static size_t explicit_buckets(const struct metric_distribution *distribution,
-                               struct exposition_bucket *buckets)
+                               struct exposition_bucket *buckets, struct exposition *exposition,
+                               struct rooms *rooms)
 {
     size_t count = 0;
     bool is_ascending = true;
@@ -148,7 +182,8 @@ static size_t explicit_buckets(const struct metric_distribution *distribution,
         };
     }
     if (!is_ascending) {
-        qsort(buckets, count, sizeof(buckets[0]), compare_bounds);
+        if (!sort(buckets, count, sizeof(buckets[0]), compare_bounds, exposition, rooms))
+            return 0;
         size_t kept = 0;
         for (size_t i = 0; i < count; i++)
             if (kept == 0 || buckets[kept - 1].bound != buckets[i].bound)
@@ -161,14 +196,15 @@ static size_t explicit_buckets(const struct metric_distribution *distribution,
 }
 
 static size_t quantile_buckets(const struct metric_quantiles *quantiles,
-                               struct exposition_bucket *buckets)
+                               struct exposition_bucket *buckets, struct exposition *exposition,
+                               struct rooms *rooms)
 {
     size_t kept = 0;
     for (size_t i = 0; i < quantiles->count; i++)
         buckets[i] = (struct exposition_bucket){.bound = quantiles->list[i].quantile,
                                                 .value = quantiles->list[i].value};
-    if (quantiles->count > 0)
-        qsort(buckets, quantiles->count, sizeof(buckets[0]), compare_bounds);
+    if (!sort(buckets, quantiles->count, sizeof(buckets[0]), compare_bounds, exposition, rooms))
+        return 0;
     for (size_t i = 0; i < quantiles->count; i++) {
         kept -= kept > 0 && buckets[kept - 1].bound == buckets[i].bound;
         buckets[kept++] = buckets[i];
@@ -193,9 +229,10 @@ static size_t native_buckets(const struct metric_buckets *from, unsigned shift,
     return count;
 }
 
-/* Fills native, with arrays in *ret_room, which the caller frees. False: it cannot be shown. */
+/* Fills native, with arrays in the room for it. False: it cannot be shown. */
 static bool native_of(const struct metric_distribution *distribution,
-                      struct exposition_native *native, void **ret_room)
+                      struct exposition_native *native, struct exposition *exposition,
+                      struct rooms *rooms)
 {
     uint64_t population = distribution->zero_count; /* wraps, as in the Go client */
     int64_t more = (int64_t)distribution->scale - SCALE_MAX;
@@ -204,8 +241,8 @@ static bool native_of(const struct metric_distribution *distribution,
     size_t count = positive + distribution->negative.count;
     if (distribution->scale < SCALE_MIN)
         return false;
-    struct exposition_native_bucket *buckets = mem_try_alloc((count + 1) * sizeof(*buckets));
-    *ret_room = buckets;
+    struct exposition_native_bucket *buckets =
+        room_for(&rooms->native, exposition, count * sizeof(*buckets));
     if (buckets == NULL)
         return false;
     *native = (struct exposition_native){
@@ -223,29 +260,27 @@ static bool native_of(const struct metric_distribution *distribution,
                                     : population == distribution->count;
 }
 
-/* The labels of a series, in the scratch. NULL: no memory. */
+/* The labels of a series, in the room for them. NULL: no memory. */
 static const char *write_labels(const struct series *series, struct exposition *exposition,
-                                struct scratch *scratch, size_t *ret_size)
+                                struct rooms *rooms, size_t *ret_size)
 {
     const struct label_values values = series_values(series);
-    char *text = scratch_room(scratch, exposition->budget, label_text_max(&values) + 1);
-    exposition->has_failed |= text == NULL;
+    char *text = room_for(&rooms->labels, exposition, label_text_max(&values));
     *ret_size = text != NULL ? label_text_write(&values, text) : 0;
     return text;
 }
 
 /* Begins the family with its first series that can be shown. Returns whether this one can be. */
 static bool write_series(const struct metric_snapshot *snapshot, const struct shown *shown,
-                         struct exposition *exposition, struct scratch *scratch, bool is_begun)
+                         struct exposition *exposition, struct rooms *rooms, bool is_begun)
 {
     size_t labels_bytes;
-    const char *labels = write_labels(shown->series, exposition, scratch, &labels_bytes);
+    const char *labels = write_labels(shown->series, exposition, rooms, &labels_bytes);
     if (labels == NULL)
         return false;
     const struct family *family = shown->series->family;
     const struct metric_distribution *distribution = shown->distribution;
     struct exposition_native native;
-    void *native_room = NULL;
     struct exposition_bucket *buckets = NULL;
     struct exposition_sample sample = {
         .labels = slice_of(labels, labels_bytes),
@@ -261,21 +296,21 @@ static bool write_series(const struct metric_snapshot *snapshot, const struct sh
         sample.exemplars = distribution->exemplars;
         sample.exemplars_count = distribution->exemplars_count;
         if (distribution->kind != METRIC_SUM) {
-            buckets = mem_try_alloc(room * sizeof(*buckets));
+            buckets = room_for(&rooms->buckets, exposition, room * sizeof(*buckets));
             is_shown = buckets != NULL;
-            exposition->has_failed |= !is_shown;
             sample.value = distribution->sum;
             sample.count = distribution->count;
             sample.buckets = buckets;
         }
     }
     if (buckets != NULL && distribution->kind == METRIC_SUMMARY) {
-        sample.buckets_count = quantile_buckets(&distribution->quantiles, buckets);
+        sample.buckets_count =
+            quantile_buckets(&distribution->quantiles, buckets, exposition, rooms);
     } else if (buckets != NULL && distribution->kind == METRIC_HISTOGRAM) {
-        sample.buckets_count = explicit_buckets(distribution, buckets);
+        sample.buckets_count = explicit_buckets(distribution, buckets, exposition, rooms);
         sample.buckets_count = place_exemplars(distribution, buckets, sample.buckets_count);
     } else if (buckets != NULL) {
-        is_shown = native_of(distribution, &native, &native_room);
+        is_shown = native_of(distribution, &native, exposition, rooms);
         sample.native = &native;
         sample.exemplars_count = distribution->exemplars_count;
     }
@@ -287,8 +322,6 @@ static bool write_series(const struct metric_snapshot *snapshot, const struct sh
                                      });
     if (is_shown)
         exposition_add(exposition, &sample);
-    mem_free(native_room);
-    mem_free(buckets);
     return is_shown;
 }
 
@@ -313,13 +346,14 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
     const struct family *family = NULL;
     bool is_begun = false;
     size_t targets;
-    struct scratch scratch = {0};
-    sort_resources(snapshot, &targets);
-    exposition_expect(exposition, snapshot->text_bytes);
-    if (!metric_snapshot_sort(snapshot)) {
+    struct rooms rooms = {.labels = {0}};
+    if (!sort_resources(snapshot, exposition, &rooms, &targets) ||
+        !metric_snapshot_sort(snapshot, exposition->budget)) {
         exposition->has_failed = true;
+        rooms_fini(&rooms, exposition->budget);
         return;
     }
+    exposition_expect(exposition, snapshot->text_bytes);
     for (size_t i = 0; i < snapshot->count && !exposition->has_failed; i++) {
         if (i + SERIES_AHEAD < snapshot->count)
             series_prefetch(snapshot->shown[i + SERIES_AHEAD].series);
@@ -332,10 +366,10 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
             }
             is_begun = false;
         }
-        is_begun |= write_series(snapshot, shown, exposition, &scratch, is_begun);
+        is_begun |= write_series(snapshot, shown, exposition, &rooms, is_begun);
     }
     if (targets > 0)
         write_targets(snapshot, targets, target_name, exposition);
     exposition_end(exposition);
-    scratch_fini(&scratch, exposition->budget);
+    rooms_fini(&rooms, exposition->budget);
 }

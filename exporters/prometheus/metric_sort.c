@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "exporters/prometheus/metric_series.h"
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 
 enum {
@@ -236,10 +237,16 @@ static int compare_shown(const struct shown *a, const struct shown *b)
     return label_values_compare(&left, &right);
 }
 
+/* What sort_news takes. */
+static size_t sort_bytes(size_t count)
+{
+    return 2 * count * sizeof(struct item);
+}
+
 /* Fills sorted with the news in order. False: no memory. */
 static bool sort_news(const struct shown *news, size_t count, struct shown *sorted)
 {
-    const size_t bytes = 2 * count * sizeof(struct item);
+    const size_t bytes = sort_bytes(count);
     struct item *items = mem_try_alloc_large(bytes);
     if (items == NULL)
         return false;
@@ -253,7 +260,7 @@ static bool sort_news(const struct shown *news, size_t count, struct shown *sort
     return true;
 }
 
-bool metric_snapshot_sort(struct metric_snapshot *snapshot)
+bool metric_snapshot_sort(struct metric_snapshot *snapshot, struct budget *budget)
 {
     struct shown *list = snapshot->shown;
     size_t old_count = snapshot->sorted_count;
@@ -263,6 +270,11 @@ bool metric_snapshot_sort(struct metric_snapshot *snapshot)
     if (new_count == 0)
         return true;
     const size_t bytes = new_count * sizeof(struct shown);
+    const size_t charged = bytes + sort_bytes(new_count);
+    if (budget != NULL && !budget_try_take(budget, charged)) {
+        snapshot->is_sorted = false;
+        return false;
+    }
     struct shown *news = mem_try_alloc_large(bytes);
     snapshot->is_sorted = news != NULL && sort_news(list + old_count, new_count, news);
     for (size_t at = snapshot->count; snapshot->is_sorted && new_count > 0; at--) {
@@ -271,5 +283,7 @@ bool metric_snapshot_sort(struct metric_snapshot *snapshot)
         list[at - 1] = is_new ? news[--new_count] : list[--old_count];
     }
     mem_free_large(news, bytes);
+    if (budget != NULL)
+        budget_return(budget, charged);
     return snapshot->is_sorted;
 }

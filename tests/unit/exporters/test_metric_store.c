@@ -1063,6 +1063,63 @@ static void a_snapshot_knows_which_resource_came_last(void **state)
     close_store(&fixture);
 }
 
+/* What a scrape needs beside its text is returned, and was charged. */
+static void what_a_scrape_needs_is_charged(void **state)
+{
+    (void)state;
+    enum { MANY = 3000, JSON_BYTES = 100 * MANY, PER_NEW_SERIES = 96, PER_BOUND = 48 };
+    static const struct {
+        const char *head;
+        const char *item; /* a number follows */
+        const char *item_tail;
+        const char *tail;
+        size_t bytes; /* for each item, at least */
+    } cases[] = {
+        {"\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"5\"}",
+         ",{\"timeUnixNano\":\"5\",\"attributes\":[{\"key\":\"n\",\"value\":{\"intValue\":", "}}]}",
+         "]}", PER_NEW_SERIES},
+        {"\"histogram\":{\"aggregationTemporality\":2,\"dataPoints\":[{\"explicitBounds\":[99999",
+         ",", "", "]}]}", PER_BOUND},
+        {"\"summary\":{\"dataPoints\":[{\"quantileValues\":[{\"quantile\":1}", ",{\"quantile\":0.",
+         "}", "]}]}", PER_BOUND},
+        {"\"exponentialHistogram\":{\"aggregationTemporality\":2,\"dataPoints\":[{\"positive\":{"
+         "\"bucketCounts\":[0",
+         ",", "", "]}}]}", sizeof(struct exposition_native_bucket)},
+    };
+    const struct exposition_format format = {.form = EXPOSITION_TEXT,
+                                             .escaping = ESCAPING_UNDERSCORES};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        static char json[JSON_BYTES];
+        struct fixture fixture = default_fixture();
+        struct exposition exposition;
+        fixture.settings.labels.has_scope = false;
+        open_store(&fixture, UINT64_MAX);
+        size_t size = (size_t)snprintf(json, sizeof(json),
+                                       "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{"
+                                       "\"name\":\"m\",%s",
+                                       cases[i].head);
+        for (unsigned k = 0; k < MANY; k++)
+            size += (size_t)snprintf(json + size, sizeof(json) - size, "%s%u%s", cases[i].item,
+                                     MANY + k, cases[i].item_tail);
+        snprintf(json + size, sizeof(json) - size, "%s}]}]}]}", cases[i].tail);
+        assert_int_equal(add(&fixture, json).no_room, 0);
+        struct metric_snapshot *snapshot = begin_scrape(&fixture);
+        const uint64_t before = budget_used(&fixture.budget);
+        /* The store had more at times. */
+        atomic_store(&fixture.budget.high_water, before);
+        exposition_init(&exposition, &format, &fixture.budget);
+        metric_snapshot_write(snapshot, &exposition);
+        assert_false(exposition.has_failed);
+        assert_int_equal(budget_used(&fixture.budget) - before, exposition.capacity);
+        /* The order is made before the text. */
+        const uint64_t text_bytes = i == 0 ? 0 : exposition.capacity;
+        assert_true(fixture.budget.high_water - before >= text_bytes + MANY * cases[i].bytes);
+        exposition_fini(&exposition);
+        end_scrape(&fixture, snapshot);
+        close_store(&fixture);
+    }
+}
+
 /* Four labels beside those of the scope, as many services have them. */
 static void a_series_takes_300_bytes(void **state)
 {
@@ -1264,6 +1321,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_knows_the_length_of_its_text),
         cmocka_unit_test(the_length_is_that_of_what_was_taken),
         cmocka_unit_test(a_snapshot_knows_which_resource_came_last),
+        cmocka_unit_test(what_a_scrape_needs_is_charged),
         cmocka_unit_test(a_series_takes_300_bytes),
         cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
