@@ -142,7 +142,10 @@ size_t otlp_response_encode(const struct otlp_exchange *exchange, const struct o
     uint8_t content[CONTENT_BYTES_MAX];
     struct wire_writer inner = wire_writer_of(content, sizeof(content));
     struct wire_writer out = wire_writer_of(room, OTLP_RESPONSE_BYTES_MAX);
-    uint64_t rejected = outcome->rejected_items + exchange->rejected_profiles;
+    /* Of several exporters each may have rejected the same items. */
+    uint64_t rejected =
+        outcome->rejected_items < exchange->items ? outcome->rejected_items : exchange->items;
+    rejected += exchange->rejected_profiles;
     if (rejected > 0)
         wire_write_number(&inner, REJECTED, rejected);
     if (exchange->rejected_reason != NULL)

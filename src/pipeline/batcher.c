@@ -143,7 +143,7 @@ static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_
     size_t whole = 0;     /* entries whose remaining items are all in the cut */
     uint64_t covered = 0; /* their items */
     assert(batcher->entries_count > 0);
-    assert(cut->receipts_count == 0);
+    assert(cut->shares_count == 0);
     while (whole < batcher->entries_count &&
            (is_last || (whole + 1 < batcher->entries_count && (covered < items || whole == 0) &&
                         covered + entries[whole].items <= items)))
@@ -151,25 +151,28 @@ static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_
     bool has_rest = !is_last && (covered < items || whole == 0);
     size_t used = whole + has_rest;
     assert(used <= batcher->entries_count);
+    uint64_t cut_off = 0; /* of the rest */
+    if (has_rest)
+        cut_off = items - covered < entries[whole].items ? items - covered : entries[whole].items;
     for (size_t i = 0; i < used; i++) {
-        struct receipt *receipt = entries[i].receipt;
-        if (receipt == NULL)
+        const struct export_share share = {.receipt = entries[i].receipt,
+                                           .items = i < whole ? entries[i].items : cut_off};
+        if (share.receipt == NULL)
             continue;
-        receipt_expect(receipt, i < whole ? 0 : 1);
-        if (cut->receipts_count == 1) {
-            struct receipt *first = cut->receipts.one;
-            cut->receipts.many = (struct receipt **)mem_alloc(used * sizeof(struct receipt *));
-            cut->receipts.many[0] = first;
+        receipt_expect(share.receipt, i < whole ? 0 : 1);
+        if (cut->shares_count == 1) {
+            struct export_share first = cut->shares.one;
+            cut->shares.many = mem_alloc(used * sizeof(cut->shares.many[0]));
+            cut->shares.many[0] = first;
         }
-        if (cut->receipts_count == 0)
-            cut->receipts.one = receipt;
+        if (cut->shares_count == 0)
+            cut->shares.one = share;
         else
-            cut->receipts.many[cut->receipts_count] = receipt;
-        cut->receipts_count++;
+            cut->shares.many[cut->shares_count] = share;
+        cut->shares_count++;
     }
     if (has_rest)
-        entries[whole].items -=
-            items - covered < entries[whole].items ? items - covered : entries[whole].items;
+        entries[whole].items -= cut_off;
     batcher->entries_first += whole;
     batcher->entries_count -= whole;
     if (batcher->entries_count == 0)
@@ -230,20 +233,30 @@ struct export_batch batcher_cut(struct batcher *batcher, struct otlp_limit limit
 
 struct export_batch export_batch_of(struct batch *batch, struct receipt *receipt)
 {
-    return (struct export_batch){.batch = batch, .receipts_count = 1, .receipts = {.one = receipt}};
+    return (struct export_batch){.batch = batch,
+                                 .shares_count = 1,
+                                 .shares = {.one = {.receipt = receipt, .items = batch->items}}};
 }
 
-struct receipt *const *export_batch_receipts(const struct export_batch *cut)
+const struct export_share *export_batch_shares(const struct export_batch *cut)
 {
-    return cut->receipts_count > 1 ? cut->receipts.many : &cut->receipts.one;
+    return cut->shares_count > 1 ? cut->shares.many : &cut->shares.one;
 }
 
 void export_batch_resolve(struct export_batch *cut, const struct outcome *outcome)
 {
-    for (size_t i = 0; i < cut->receipts_count; i++)
-        receipt_resolve(export_batch_receipts(cut)[i], outcome);
-    if (cut->receipts_count > 1)
-        mem_free((void *)cut->receipts.many);
+    const struct export_share *shares = export_batch_shares(cut);
+    uint64_t rejected = outcome->rejected_items;
+    for (size_t i = 0; i < cut->shares_count; i++) {
+        struct outcome part = *outcome;
+        part.rejected_items = rejected < shares[i].items ? rejected : shares[i].items;
+        rejected -= part.rejected_items;
+        /* The exporter has counted these. */
+        part.invalid_items = part.too_large_items = part.delivered_items = 0;
+        receipt_resolve(shares[i].receipt, &part);
+    }
+    if (cut->shares_count > 1)
+        mem_free(cut->shares.many);
     batch_unref(cut->batch);
     *cut = (struct export_batch){0};
 }

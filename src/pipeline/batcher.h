@@ -37,14 +37,20 @@ struct batcher {
     size_t entries_capacity;
 };
 
-/* A batch to send on, and the receipts that wait for it. */
+/* A request, or a part of it, in a batch. */
+struct export_share {
+    struct receipt *receipt; /* borrowed */
+    uint64_t items;
+};
+
+/* A batch to send on, and the requests that wait for it. */
 struct export_batch {
     struct batch *batch; /* owned */
-    size_t receipts_count;
+    size_t shares_count;
     union {
-        struct receipt *one;   /* borrowed */
-        struct receipt **many; /* owned array, when there are more than one */
-    } receipts;
+        struct export_share one;
+        struct export_share *many; /* owned array, when there are more than one */
+    } shares;
 };
 
 /* Takes a reference to client, which may be NULL. */
@@ -61,7 +67,8 @@ struct export_batch batcher_cut(struct batcher *batcher, struct otlp_limit limit
 
 /* The whole batch, for one receipt. Takes over the caller's reference. */
 struct export_batch export_batch_of(struct batch *batch, struct receipt *receipt);
-/* receipts_count of them. */
-struct receipt *const *export_batch_receipts(const struct export_batch *cut);
-/* Resolves all its receipts with the outcome and frees what it owns. */
+/* shares_count of them. */
+const struct export_share *export_batch_shares(const struct export_batch *cut);
+/* Resolves all its receipts with the outcome and frees what it owns. Nobody knows whose the items
+ * are that the back-end rejected: they are the first requests', each at most what it has. */
 void export_batch_resolve(struct export_batch *cut, const struct outcome *outcome);

@@ -58,6 +58,8 @@ static void on_all_resolved(struct receipt *receipt, const struct outcome *outco
     }
     if (joint->is_taken && joined.verdict == REFUSED)
         joined.verdict = LOST;
+    if (joined.rejected_items > joint->batch->items)
+        joined.rejected_items = joint->batch->items;
     receipt_resolve(joint->upstream, &joined);
     batch_unref(joint->batch);
     budget_return(joint->budget, bytes_of(joint));

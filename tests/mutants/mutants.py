@@ -774,8 +774,9 @@ MUTANTS = [
            "&exchange->deadline, call.timeout_ns);", "&exchange->deadline, 3 * call.timeout_ns);",
            ("test_otlp_grpc",)),
     Mutant("otlp: rejected profiles are a partial success", "receivers/otlp/otlp_exchange.c",
-           "uint64_t rejected = outcome->rejected_items + exchange->rejected_profiles;",
-           "uint64_t rejected = outcome->rejected_items;", ("test_otlp_http", "test_otlp_grpc")),
+           "    rejected += exchange->rejected_profiles;\n", "", ("test_otlp_http", "test_otlp_grpc")),
+    Mutant("batcher: clients are not told of more items than they have sent", "src/pipeline/batcher.c",
+           "        rejected -= part.rejected_items;\n", "", ("test_batcher",)),
     # Credentials and TLS
     Mutant("bearertokenauth: each of the tokens counts", "extensions/bearertokenauth_extension.c",
            "right |= secret_equal(", "right = secret_equal(", ("test_authenticators",)),

@@ -135,6 +135,20 @@ static void what_a_back_end_refuses_for_good_is_lost_once(void **state)
     harness_destroy(h);
 }
 
+/* Nobody knows whether they rejected the same items. */
+static void two_pipelines_reject_no_more_than_was_sent(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("exporters: {test/a: " NO_QUEUE ", test/b: " NO_QUEUE "}\n" FORK);
+    harness_exporter(h, "test/a")->result = RESULT_PARTIAL;
+    harness_exporter(h, "test/b")->result = RESULT_PARTIAL;
+    assert_int_equal(harness_send_now(h, 3)->outcome.rejected_items, 2);
+    assert_int_equal(harness_send_now(h, 1)->outcome.rejected_items, 1);
+    assert_int_equal(harness_totals(h, TRACES).rejected, 4);
+    harness_destroy(h);
+}
+
 static void what_one_pipeline_refuses_is_lost_when_another_took_it(void **state)
 {
     (void)state;
@@ -423,6 +437,7 @@ int main(void)
         cmocka_unit_test(signals_stay_apart),
         cmocka_unit_test(a_refusal_downstream_reaches_the_client),
         cmocka_unit_test(what_a_back_end_refuses_for_good_is_lost_once),
+        cmocka_unit_test(two_pipelines_reject_no_more_than_was_sent),
         cmocka_unit_test(what_one_pipeline_refuses_is_lost_when_another_took_it),
         cmocka_unit_test(what_all_pipelines_refuse_is_refused_as_a_whole),
         cmocka_unit_test(a_connector_stands_beside_exporters),

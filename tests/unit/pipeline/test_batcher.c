@@ -24,6 +24,7 @@ struct request {
     uint64_t first;
     uint64_t items;
     uint64_t seen;       /* items that cuts have carried so far */
+    uint64_t rejected;   /* items that it was told of */
     unsigned unresolved; /* cuts */
     bool has_failed;
     bool is_resolved;
@@ -32,6 +33,7 @@ struct request {
 static struct request requests[REQUESTS];
 static struct export_batch all_cuts[PIECES_MAX];
 static size_t pieces_count;
+static uint64_t rejected_count; /* items of all pieces */
 static struct budget budget;
 
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -42,6 +44,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
     assert_int_equal(request->unresolved, 0);
     assert_int_equal(request->seen, request->items);
     assert_int_equal(outcome->verdict, request->has_failed ? LOST : ACCEPTED);
+    request->rejected = outcome->rejected_items;
     request->is_resolved = true;
 }
 
@@ -53,8 +56,8 @@ static struct request *request_of(const struct receipt *receipt)
 static void see(uint64_t number, void *arg)
 {
     const struct export_batch *cut = arg;
-    for (size_t i = 0; i < cut->receipts_count; i++) {
-        struct request *request = request_of(export_batch_receipts(cut)[i]);
+    for (size_t i = 0; i < cut->shares_count; i++) {
+        struct request *request = request_of(export_batch_shares(cut)[i].receipt);
         if (number < request->first || number >= request->first + request->items)
             continue;
         assert_int_equal(number, request->first + request->seen); /* in order, none twice */
@@ -70,9 +73,10 @@ static void cut(struct batcher *batcher, struct otlp_limit limit)
     assert_true(limit.items_max == 0 || cut.batch->items <= limit.items_max);
     assert_true(limit.bytes_max == 0 || cut.batch->bytes <= limit.bytes_max ||
                 cut.batch->items <= 1);
-    for (size_t i = 0; i < cut.receipts_count; i++) {
-        assert_true(i == 0 || export_batch_receipts(&cut)[i] != export_batch_receipts(&cut)[i - 1]);
-        request_of(export_batch_receipts(&cut)[i])->unresolved++;
+    for (size_t i = 0; i < cut.shares_count; i++) {
+        assert_true(i == 0 || export_batch_shares(&cut)[i].receipt !=
+                                  export_batch_shares(&cut)[i - 1].receipt);
+        request_of(export_batch_shares(&cut)[i].receipt)->unresolved++;
     }
     numbered_read(cut.batch, see, &cut);
     assert_true(pieces_count < PIECES_MAX);
@@ -84,8 +88,11 @@ static void resolve(size_t index)
     struct outcome outcome = outcome_accepted;
     if (random() % 4 == 0)
         outcome = (struct outcome){.verdict = LOST, .is_permanent = true, .message = "no"};
-    for (size_t i = 0; i < all_cuts[index].receipts_count; i++) {
-        struct request *request = request_of(export_batch_receipts(&all_cuts[index])[i]);
+    else
+        outcome.rejected_items = (uint64_t)random() % (all_cuts[index].batch->items + 1);
+    rejected_count += outcome.rejected_items;
+    for (size_t i = 0; i < all_cuts[index].shares_count; i++) {
+        struct request *request = request_of(export_batch_shares(&all_cuts[index])[i].receipt);
         request->unresolved--;
         request->has_failed |= outcome.verdict == LOST;
     }
@@ -106,7 +113,9 @@ static void run_round(unsigned seed)
 {
     struct batcher batcher;
     uint64_t next = 0;
+    uint64_t told = 0;
     srandom(seed);
+    rejected_count = 0;
     batcher_init(&batcher, seed % 2 == 0 ? TRACES : LOGS, &budget, NULL);
     const struct otlp_limit limit = {
         .items_max = seed % 3 == 0 ? (uint64_t)(random() % 40) : 0,
@@ -126,8 +135,12 @@ static void run_round(unsigned seed)
     assert_int_equal(batcher_bytes(&batcher), 0);
     while (pieces_count > 0)
         resolve((size_t)random() % pieces_count);
-    for (size_t i = 0; i < REQUESTS; i++)
+    for (size_t i = 0; i < REQUESTS; i++) {
         assert_true(requests[i].is_resolved);
+        assert_true(requests[i].rejected <= requests[i].items);
+        told += requests[i].rejected;
+    }
+    assert_int_equal(told, rejected_count);
     batcher_fini(&batcher);
     assert_int_equal(budget_used(&budget), 0);
 }
@@ -156,7 +169,7 @@ static void requests_without_receipts_are_batched_too(void **state)
     struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.items_max = 4});
     assert_true(cut.batch->is_acknowledged);
     assert_int_equal(cut.batch->items, 4);
-    assert_int_equal(cut.receipts_count, 0);
+    assert_int_equal(cut.shares_count, 0);
     export_batch_resolve(&cut, &outcome_accepted);
     cut = batcher_cut(&batcher, (struct otlp_limit){0});
     assert_int_equal(cut.batch->items, 2);
@@ -228,7 +241,7 @@ static void profiles_are_merged_and_cut_for_their_receipts(void **state)
     for (size_t i = 0; i < 4; i++) {
         struct export_batch cut = batcher_cut(&batcher, (struct otlp_limit){.items_max = 5});
         assert_int_equal(cut.batch->items, sizes[i]);
-        assert_int_equal(cut.receipts_count, waiting[i]);
+        assert_int_equal(cut.shares_count, waiting[i]);
         export_batch_resolve(&cut, &outcome_accepted);
         assert_int_equal(senders[2].is_resolved, i == 3);
     }

@@ -356,6 +356,7 @@ static void the_pipelines_result_is_the_status_of_the_call(void **state)
          7,
          "grpc-message: no",
          false},
+        /* Several exporters: each may have lost the same items. */
         {{.verdict = ACCEPTED, .rejected_items = 300}, 0, "", false},
     };
     (void)state;
@@ -368,7 +369,7 @@ static void the_pipelines_result_is_the_status_of_the_call(void **state)
         assert_int_equal(strstr(response->headers, "grpc-status-details-bin: ") != NULL,
                          rows[i].has_details);
         if (rows[i].code == 0)
-            assert_memory_equal(response->body, "\0\0\0\0\5\x0a\3\x08\xac\2", 10);
+            assert_memory_equal(response->body, "\0\0\0\0\4\x0a\2\x08\2", 9);
     }
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "grpc", TRACES), 6);
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "grpc", TRACES), 2);
