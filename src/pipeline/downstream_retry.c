@@ -88,6 +88,23 @@ static bool may_try_again(struct downstream_batch *offered, const struct outcome
            !is_hopeless(downstream, downstream->kept_out_ns, now_ns);
 }
 
+/* Gives up a batch that the journal has: it comes again to the exporters that store, and the others
+ * lose it. Returns what its requests are told. */
+static struct outcome leave_to_journal(const struct component *component, const struct batch *batch,
+                                       const struct outcome *refusal)
+{
+    struct outcome owed = outcome_accepted;
+    const unsigned others = (batch->skips & SKIP_OTHERS) != 0 ? 0 : component->others;
+    const unsigned storing = component_exporters(component, batch) - others;
+    owed.owed = ~(batch->skips | SKIP_OTHERS);
+    log_info(&component->logger, "Sending failed. The data stays in the journal.",
+             log_text("error", refusal->message), log_int("items", (int64_t)batch->items));
+    ledger_defer(component->ledger, batch->signal, batch->items * storing);
+    if (others > 0)
+        ledger_drop(component->ledger, batch, refusal->reason, others);
+    return owed;
+}
+
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct downstream_batch *offered = arg;
@@ -98,8 +115,10 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         return;
     }
     struct outcome last = *outcome;
-    if (outcome->verdict != ACCEPTED) {
-        const struct component *component = downstream->component;
+    const struct component *component = downstream->component;
+    if (outcome_may_change(outcome) && component->is_journaled && offered->batch->is_stored) {
+        last = leave_to_journal(component, offered->batch, outcome);
+    } else if (outcome->verdict != ACCEPTED) {
         last.verdict = LOST;
         log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
         if (outcome->verdict == REFUSED && offered->batch->is_acknowledged)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
  * now is kept and offered again, oldest first, before any other; one that memory keeps out for
- * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS without a journal, is lost, and so are
- * those after it that memory keeps out until one is taken again. Losses are counted in the ledger.
+ * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS without a journal, is lost or left to
+ * the journal, and so are those after it that memory keeps out until one is taken again. Losses are
+ * counted in the ledger.
  * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
  * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
 #pragma once
@@ -41,7 +42,7 @@ struct downstream_retry {
     uint64_t turn_until_ns;
     bool is_turn_over;
     bool is_stopping;
-    /* The batch was taken, or lost and counted. */
+    /* The batch was taken, lost and counted, or left to the journal. */
     void (*on_end)(struct downstream_batch *offered, const struct outcome *outcome);
     /* There may be room again. Called from the loop, never from inside another call. */
     void (*on_room)(struct component *component);

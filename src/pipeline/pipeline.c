@@ -186,6 +186,7 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
         settings->processors[i - 1]->next = pipeline->head;
         settings->processors[i - 1]->before = i > 1 ? settings->processors[i - 2] : NULL;
         settings->processors[i - 1]->is_journaled = pipeline->storing != 0;
+        settings->processors[i - 1]->others = pipeline->others;
         pipeline->head = settings->processors[i - 1];
     }
     return pipeline;

@@ -5,12 +5,15 @@
 #include "tests/support/harness.h"
 #include "tests/support/trace_sketch.h"
 
+#include "src/base/budget.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/core/client_info.h"
 #include "src/journal/journal.h"
 #include "src/pipeline/downstream_retry.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/service/service.h"
+#include "src/service/service_parts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -824,6 +827,33 @@ static void one_that_is_away_holds_up_none_without_storage(void **state)
     away->result = RESULT_OK;
     await_items(h, away, MANY);
     check_items(other, 0, MANY);
+    stop(h);
+}
+
+/* What memory keeps out for too long stays in the journal, for those that have storage. */
+static void a_batch_that_is_given_up_for_memory_comes_again(void **state)
+{
+    (void)state;
+    struct harness *h = start(&(struct setting){
+        .exporters = "test/a: {" STORES "}, test/b: {}",
+        .names = "test/a, test/b",
+        .processors =
+            "batch: {timeout: 1s}, attributes: {actions: [{key: k, value: v, action: insert}]}",
+        .through = "batch, attributes",
+        .service = "budget_mib: 32",
+    });
+    struct budget *budget = &h->service->budget;
+    struct test_exporter *stores = harness_exporter(h, "test/a");
+    stores->has_own_items = true;
+    harness_send(h, 3);
+    await_results(h);
+    uint64_t taken = budget_limit(budget);
+    budget_take(budget, taken);
+    harness_advance(h, DOWNSTREAM_KEPT_OUT_MAX_NS + 2 * NS_PER_S);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 3);
+    budget_return(budget, taken);
+    await_items(h, stores, 3);
+    assert_int_equal(harness_exporter(h, "test/b")->delivered_items, 0);
     stop(h);
 }
 
@@ -1705,6 +1735,7 @@ int main(void)
         TEST(requests_that_are_refused_for_ever_hold_up_no_others),
         TEST(a_batch_that_is_refused_for_ever_holds_up_no_others),
         TEST(one_that_is_away_holds_up_none_without_storage),
+        TEST(a_batch_that_is_given_up_for_memory_comes_again),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
         TEST(the_end_of_retries_keeps_what_was_under_way),

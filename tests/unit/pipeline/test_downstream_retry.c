@@ -49,7 +49,9 @@ static const struct component_factory stage_factory = {.type = "stage", .consume
 static void on_end(struct downstream_batch *offered, const struct outcome *outcome)
 {
     const struct stage *stage = (struct stage *)offered->owner->component->next;
-    assert_int_equal(outcome->verdict, stage->offers > stage->refusals ? ACCEPTED : LOST);
+    const bool is_taken = stage->offers > stage->refusals;
+    assert_int_equal(outcome->verdict, is_taken || offered->batch->is_stored ? ACCEPTED : LOST);
+    assert_int_equal(outcome->owed, is_taken || !offered->batch->is_stored ? 0 : 0x7ffffffd);
     batch_unref(offered->batch);
     offered->batch = NULL;
 }
@@ -67,6 +69,7 @@ struct front {
     struct stage stage;
     struct component owner;
     struct downstream_retry downstream;
+    bool is_stored; /* the batches are */
 };
 
 static void front_init(struct front *front, uint64_t cost_ns, unsigned refusals)
@@ -100,7 +103,9 @@ static void offer_one(struct front *front, struct downstream_batch *offered)
     *offered = (struct downstream_batch){.batch = batch_create(TRACES, 1)};
     offered->batch->items = 1;
     offered->batch->is_acknowledged = true;
-    ledger_receive(&front->ledger, offered->batch, 1);
+    offered->batch->is_stored = front->is_stored;
+    offered->batch->skips = front->is_stored ? 2 : 0;
+    ledger_receive(&front->ledger, offered->batch, front->owner.exporters);
     downstream_offer(&front->downstream, offered);
 }
 
@@ -161,6 +166,22 @@ static void a_batch_that_nothing_lets_in_is_lost(void **state)
     }
 }
 
+/* The exporters that store get it from there, but for the one that has it already. */
+static void what_the_journal_has_is_left_to_it(void **state)
+{
+    struct front front;
+    (void)state;
+    front_init(&front, 0, UINT32_MAX);
+    front.owner.is_journaled = front.is_stored = true;
+    front.owner.exporters = 3;
+    front.owner.others = 1;
+    assert_int_equal(time_until_ended(&front), DOWNSTREAM_KEPT_OUT_MAX_NS);
+    struct ledger_signal *row = &front.ledger.signals[TRACES];
+    assert_int_equal(atomic_load(&row->deferred), 2);
+    assert_int_equal(atomic_load(&row->dropped[LOSS_MEMORY]), 1);
+    front_fini(&front);
+}
+
 /* One was refused once, and is on its way since: that says nothing of the next. */
 static void a_short_want_of_memory_is_forgotten(void **state)
 {
@@ -219,6 +240,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(attempts_that_cost_much_are_made_less_often),
         cmocka_unit_test(a_batch_that_nothing_lets_in_is_lost),
+        cmocka_unit_test(what_the_journal_has_is_left_to_it),
         cmocka_unit_test(a_short_want_of_memory_is_forgotten),
         cmocka_unit_test(what_was_refused_together_shares_the_turns),
     };
