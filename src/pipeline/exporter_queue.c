@@ -854,6 +854,12 @@ bool exporter_queue_blocks(const struct exporter_queue *queue, const struct batc
            !queue->is_stopping && units_of(queue, batch) <= budget_limit(&queue->shared->capacity);
 }
 
+bool exporter_queue_has_room(const struct exporter_queue *queue, const struct batch *batch)
+{
+    return queue->ring == NULL || exporter_queue_stores(queue) ||
+           budget_has_room(&queue->shared->capacity, units_of(queue, batch));
+}
+
 void exporter_queue_wait(struct exporter_queue *queue, const struct batch *batch,
                          struct budget_waiter *waiter)
 {

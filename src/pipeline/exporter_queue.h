@@ -86,6 +86,8 @@ void exporter_queue_lose(struct exporter_queue *queue, const struct batch *batch
 /* True when the caller should wait for room rather than refuse: block_on_overflow is on, and the
  * batch can ever fit. */
 bool exporter_queue_blocks(const struct exporter_queue *queue, const struct batch *batch);
+/* Whether _admit would find room now: other lanes may take it meanwhile. */
+bool exporter_queue_has_room(const struct exporter_queue *queue, const struct batch *batch);
 /* Calls waiter->fn once there may be room for the batch. */
 void exporter_queue_wait(struct exporter_queue *queue, const struct batch *batch,
                          struct budget_waiter *waiter);

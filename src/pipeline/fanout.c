@@ -201,12 +201,36 @@ static void give_stored(struct fanout *fanout, struct batch *batch, struct recei
     receipt_resolve(receipt, &owed);
 }
 
-/* False: the batch has to wait for a queue with block_on_overflow. */
+static void wait_for(struct fanout *fanout, struct exporter_queue *queue, const struct batch *batch)
+{
+    fanout->waits_for = queue;
+    exporter_queue_wait(queue, batch, &fanout->waiter);
+}
+
+/* The first queue that the batch has to wait for; NULL: none. */
+static struct exporter_queue *full_queue(const struct fanout *fanout, const struct batch *batch)
+{
+    for (size_t i = 0; i < fanout->count; i++) {
+        const struct branch *branch = &fanout->branches[i];
+        if (branch->skip == SKIP_OTHERS && (batch->skips & branch->skip) == 0 &&
+            exporter_queue_blocks(branch->queue, batch) &&
+            !exporter_queue_has_room(branch->queue, batch))
+            return branch->queue;
+    }
+    return NULL;
+}
+
+/* False: the batch has to wait for a queue with block_on_overflow. Nothing is taken from the others
+ * then: returning it would wake those who wait for them, who would do the same, and so on. */
 static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     assert(fanout->waits_for == NULL);
-    struct exporter_queue *blocking = NULL;
+    struct exporter_queue *blocking = full_queue(fanout, batch);
     size_t admitted = 0;
+    if (blocking != NULL) {
+        wait_for(fanout, blocking, batch);
+        return false;
+    }
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
         branch->is_skipped = (batch->skips & branch->skip) != 0;
@@ -220,12 +244,11 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
             exporter_queue_blocks(branch->queue, batch))
             blocking = branch->queue;
     }
-    if (blocking != NULL) {
+    if (blocking != NULL) { /* another lane was quicker */
         for (size_t i = 0; i < fanout->count; i++)
             if (fanout->branches[i].is_admitted)
                 exporter_queue_cancel(fanout->branches[i].queue, batch);
-        fanout->waits_for = blocking;
-        exporter_queue_wait(blocking, batch, &fanout->waiter);
+        wait_for(fanout, blocking, batch);
         return false;
     }
     for (size_t i = 0; i < fanout->count; i++)

@@ -17,6 +17,41 @@
     " traces/b: {receivers: [test], exporters: [test/b]}}}\n"
 #define NO_QUEUE "{sending_queue: {enabled: false}}"
 
+/* Each waits for the queue that the other one has room in: neither wakes the other. */
+static void two_pipelines_wait_for_two_full_queues(void **state)
+{
+    enum { BYTES = 1000 };
+    static uint8_t wide[BYTES];
+    (void)state;
+    struct harness *h = harness_create(
+        "receivers: {test/two: {}}\n"
+        "exporters: {test/a: {sending_queue: {queue_size: 8, sizer: items, block_on_overflow: "
+        "true}}, test/b: {sending_queue: {queue_size: 1010, sizer: bytes, block_on_overflow: "
+        "true}}}\n"
+        "service: {pipelines: {traces/one: {receivers: [test], exporters: [test/a, test/b]},"
+        " traces/two: {receivers: [test/two], exporters: [test/a, test/b]}}}\n");
+    struct test_exporter *a = harness_exporter(h, "test/a");
+    struct test_exporter *b = harness_exporter(h, "test/b");
+    a->result = b->result = RESULT_HOLD;
+    a->has_own_items = b->has_own_items = true;
+    harness_offer(h, (struct harness_offer){.receiver = "test/two", .items = 4});
+    harness_turn(h);
+    struct test_request *one = harness_offer_bytes(h, 0, TRACES, slice_of(wide, BYTES), 1);
+    struct test_request *two =
+        harness_offer(h, (struct harness_offer){.receiver = "test/two", .items = 5});
+    harness_turn(h);
+    assert_false(one->is_resolved);
+    assert_false(two->is_resolved);
+    a->result = b->result = RESULT_OK;
+    test_exporter_release(a, RESULT_OK);
+    test_exporter_release(b, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(one->outcome.verdict, ACCEPTED);
+    assert_int_equal(two->outcome.verdict, ACCEPTED);
+    assert_int_equal(a->delivered_items + b->delivered_items, 2 * (4 + 1 + 5));
+    harness_destroy(h);
+}
+
 static void every_exporter_gets_every_item(void **state)
 {
     (void)state;
@@ -228,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_exporter_gets_every_item),
+        cmocka_unit_test(two_pipelines_wait_for_two_full_queues),
         cmocka_unit_test(a_full_queue_refuses_for_itself_alone),
         cmocka_unit_test(a_batch_that_no_queue_has_room_for_is_refused_as_a_whole),
         cmocka_unit_test(a_dead_exporter_without_queue_fails_the_client_and_not_the_other),
