@@ -307,8 +307,7 @@ bool tail_make_room_in_budget(struct tail *self, uint64_t bytes)
         if (trace == NULL)
             break;
         decide_early(self, trace, TAIL_EARLY_MEMORY);
-        while (self->ready.first != 0 && !downstream_is_blocked(&self->downstream))
-            tail_release_ready(self, tail_traces_at(&self->traces, self->ready.first));
+        tail_release_due(self);
         tail_flush(self);
         tail_slabs_rest(&self->slabs);
     }

@@ -14,13 +14,17 @@
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
 
-/* A message that has so many goes on. One trace alone may have more. */
+/* A message that has so many goes on. One trace alone may have more, up to TAIL_MESSAGE_…. */
 enum { MESSAGE_SPANS = 256, MESSAGE_BYTES = 256 * 1024 };
 
-/* A message on its way to the next stage. */
+/* A message on its way to the next stage. Without a batch: what is left of a large trace, of which
+ * messages are made one at a time, as the next stage takes them. */
 struct tail_output {
     struct downstream_batch offered;
     struct tail_output *next; /* of one trace, until it is offered */
+    struct tail_spans left;
+    struct tail_mark mark; /* of them, with has_mark */
+    bool has_mark;
     size_t requests_count;
     struct tail_request *requests[]; /* one for each fragment, with a journal */
 };
@@ -86,18 +90,32 @@ void tail_drop_spans(struct tail *self, struct tail_spans *spans, enum loss_reas
     tail_spans_clear(&self->slabs, spans);
 }
 
+static size_t output_bytes(size_t requests)
+{
+    return sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
+}
+
+static struct tail_output *output_create(struct tail *self, size_t requests)
+{
+    budget_take(self->base.budget, output_bytes(requests) + sizeof(struct batch));
+    return mem_zalloc(output_bytes(requests));
+}
+
+static void output_destroy(struct tail *self, struct tail_output *output)
+{
+    const size_t bytes = output_bytes(output->requests_count) + sizeof(struct batch);
+    batch_unref(output->offered.batch);
+    mem_free(output);
+    budget_return(self->base.budget, bytes);
+}
+
 void tail_on_output_end(struct downstream_batch *offered, const struct outcome *outcome)
 {
     struct tail_output *output = (struct tail_output *)offered;
-    struct tail *self = tail_of(offered->owner->component);
-    size_t bytes = sizeof(*output) + output->requests_count * sizeof(output->requests[0]) +
-                   sizeof(*offered->batch);
     assert(outcome->verdict != REFUSED);
     for (size_t i = 0; i < output->requests_count; i++)
         tail_request_done(output->requests[i], outcome);
-    batch_unref(offered->batch);
-    mem_free(output);
-    budget_return(self->base.budget, bytes);
+    output_destroy(tail_of(offered->owner->component), output);
 }
 
 static void offer(struct tail *self, struct tail_output *output)
@@ -113,8 +131,7 @@ struct gather {
     uint32_t skips;   /* of those that go on next: the lowest that is left */
     bool has_last;    /* last is set */
     uint32_t last;    /* skips of those that have gone on */
-    size_t fragments; /* with these skips … */
-    size_t parts;     /* … and of their batch */
+    size_t fragments; /* with these skips */
     struct batch *batch;
     struct tail_output *output;
     bool is_joint;
@@ -135,10 +152,9 @@ static void count_fragment(const struct tail_slabs *slabs, const struct tail_fra
         gather->skips = skips;
         gather->skipped = request != NULL ? request->skipped : 0;
         gather->is_joint = false;
-        gather->fragments = gather->parts = 0;
+        gather->fragments = 0;
     }
     gather->fragments++;
-    gather->parts += tail_fragment_parts(fragment);
     gather->is_joint |= request != NULL && request->is_joint;
 }
 
@@ -155,27 +171,20 @@ static void gather_fragment(const struct tail_slabs *slabs, const struct tail_fr
         output->requests[output->requests_count++] = fragment->request;
 }
 
-static struct tail_output *output_create(struct tail *self, size_t requests)
-{
-    const size_t bytes = sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
-    budget_take(self->base.budget, bytes + sizeof(struct batch));
-    return mem_zalloc(bytes);
-}
-
-/* One message for each set of destinations. A message that is offered may end at once, and its
- * requests with it: none is offered before all fragments were looked at. */
-static void release_alone(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
+/* One message for each set of destinations. */
+static struct tail_output *gather_alone(struct tail *self, struct tail_spans *spans,
+                                        const struct tail_mark *mark)
 {
     struct gather gather = {.has_last = false};
     struct tail_output *first = NULL;
     struct tail_output **end = &first;
     for (;;) {
-        gather.fragments = gather.parts = 0;
+        gather.fragments = 0;
         tail_spans_each(&self->slabs, spans, count_fragment, &gather);
         if (gather.fragments == 0)
             break;
         gather.output = output_create(self, self->base.is_journaled ? gather.fragments : 0);
-        gather.batch = batch_create(TRACES, gather.parts);
+        gather.batch = batch_create(TRACES, 1);
         gather.batch->is_acknowledged = true;
         gather.batch->is_joint = gather.is_joint;
         gather.batch->skips = gather.skips;
@@ -192,6 +201,65 @@ static void release_alone(struct tail *self, struct tail_spans *spans, const str
         gather.has_last = true;
     }
     tail_spans_clear(&self->slabs, spans);
+    return first;
+}
+
+static void begin_message(struct tail *self)
+{
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->is_acknowledged = true;
+    tail_message_begin(&self->slabs, batch);
+    self->output = output_create(self, 0);
+}
+
+static struct tail_output *end_message(struct tail *self)
+{
+    struct tail_output *output = self->output;
+    output->offered.batch = tail_message_end(&self->slabs);
+    self->output = NULL;
+    return output;
+}
+
+void tail_flush(struct tail *self)
+{
+    if (self->output != NULL)
+        offer(self, end_message(self));
+}
+
+static bool goes_alone(const struct tail *self, const struct tail_mark *mark)
+{
+    return self->base.is_journaled || (mark != NULL && self->records_policy);
+}
+
+/* As many of the spans as a message has, out of them: as messages of their own, by `next`. */
+static struct tail_output *take_some(struct tail *self, struct tail_spans *spans,
+                                     const struct tail_mark *mark)
+{
+    assert(self->output == NULL);
+    if (goes_alone(self, mark)) {
+        struct tail_spans some = tail_spans_cut(&self->slabs, spans);
+        return gather_alone(self, &some, mark);
+    }
+    begin_message(self);
+    tail_message_take(&self->slabs, spans);
+    return end_message(self);
+}
+
+/* The rest of a large trace goes on from tail_release_due. */
+static void keep_left(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
+{
+    struct tail_output *output = output_create(self, 0);
+    output->left = *spans;
+    output->has_mark = mark != NULL;
+    if (mark != NULL)
+        output->mark = *mark;
+    spans->last = (struct tail_place){.slab = 0};
+    ring_push(self->outputs, output);
+}
+
+/* A message that is offered may end at once, and its requests with it: so all were made before. */
+static void offer_all(struct tail *self, struct tail_output *first)
+{
     while (first != NULL) {
         struct tail_output *output = first;
         first = output->next;
@@ -199,35 +267,25 @@ static void release_alone(struct tail *self, struct tail_spans *spans, const str
     }
 }
 
-void tail_flush(struct tail *self)
-{
-    struct tail_output *output = self->output;
-    if (output == NULL)
-        return;
-    output->offered.batch = tail_message_end(&self->slabs);
-    self->output = NULL;
-    offer(self, output);
-}
-
 void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
     if (tail_spans_are_none(spans))
         return;
-    if (self->base.is_journaled || (mark != NULL && self->records_policy)) {
+    if (goes_alone(self, mark)) {
         tail_flush(self);
-        release_alone(self, spans, mark);
-        return;
+        offer_all(self, take_some(self, spans, mark));
+    } else {
+        if (self->output == NULL)
+            begin_message(self);
+        tail_message_take(&self->slabs, spans);
+        const struct batch *batch = self->slabs.message.batch;
+        if (batch->items >= MESSAGE_SPANS || batch->bytes >= MESSAGE_BYTES)
+            tail_flush(self);
     }
-    if (self->output == NULL) {
-        struct batch *batch = batch_create(TRACES, 1);
-        batch->is_acknowledged = true;
-        tail_message_begin(&self->slabs, batch);
-        self->output = output_create(self, 0);
-    }
-    tail_message_take(&self->slabs, spans);
-    const struct batch *batch = self->slabs.message.batch;
-    if (batch->items >= MESSAGE_SPANS || batch->bytes >= MESSAGE_BYTES)
+    if (!tail_spans_are_none(spans)) {
         tail_flush(self);
+        keep_left(self, spans, mark);
+    }
 }
 
 bool tail_may_release(const struct tail *self)
@@ -236,15 +294,37 @@ bool tail_may_release(const struct tail *self)
            !downstream_is_blocked(&self->downstream);
 }
 
+/* What is left of a large trace keeps its place until nothing is. */
+static void release_left(struct tail *self, struct tail_output *trace)
+{
+    tail_flush(self);
+    struct tail_output *first =
+        take_some(self, &trace->left, trace->has_mark ? &trace->mark : NULL);
+    if (tail_spans_are_none(&trace->left)) {
+        ring_pop(self->outputs);
+        output_destroy(self, trace);
+    }
+    while (first != NULL && !downstream_is_blocked(&self->downstream)) {
+        struct tail_output *output = first;
+        first = output->next;
+        downstream_offer(&self->downstream, &output->offered);
+    }
+    offer_all(self, first);
+}
+
 void tail_release_due(struct tail *self)
 {
     while (!downstream_is_blocked(&self->downstream)) {
-        struct tail_output *output = ring_pop(self->outputs);
-        if (output != NULL)
+        struct tail_output *output = ring_first(self->outputs);
+        if (output != NULL && output->offered.batch == NULL) {
+            release_left(self, output);
+        } else if (output != NULL) {
+            ring_pop(self->outputs);
             downstream_offer(&self->downstream, &output->offered);
-        else if (self->ready.first != 0)
+        } else if (self->ready.first != 0) {
             tail_release_ready(self, tail_traces_at(&self->traces, self->ready.first));
-        else
+        } else {
             break;
+        }
     }
 }

@@ -132,7 +132,10 @@ void tail_run(struct tail *self)
     if (self->waiting_count + self->due.count + self->ready.count == 0)
         tail_slabs_rest(&self->slabs);
     show(self);
-    if (self->due.first != 0) {
+    /* A large trace goes on from there, too, if it was not the next stage that it waits for. */
+    const bool has_outputs =
+        ring_depth(self->outputs) > 0 && !downstream_is_blocked(&self->downstream);
+    if (self->due.first != 0 || has_outputs) {
         lane_rest(self->base.lane);
         lane_defer(self->base.lane, &self->job);
     } else if (self->waiting_count > 0 && !timer_is_running(&self->timer)) {

@@ -304,6 +304,20 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
         fn(slabs, &fragment, arg);
 }
 
+/* Makes the first fragments, up to the one at `last`, a list of their own. `next` follows it. */
+static struct tail_spans cut(struct tail_slabs *slabs, struct tail_spans *spans,
+                             struct tail_place last, struct tail_place next)
+{
+    const struct tail_spans first = {.last = last};
+    struct head end = read_head(slabs, spans->last);
+    struct head head = read_head(slabs, last);
+    head.next = end.next;
+    end.next = next;
+    write_head(slabs, last, &head);
+    write_head(slabs, spans->last, &end);
+    return first;
+}
+
 size_t tail_fragment_parts(const struct tail_fragment *fragment)
 {
     if (fragment->is_plain)
@@ -314,6 +328,39 @@ size_t tail_fragment_parts(const struct tail_fragment *fragment)
     while (next_piece(&body, &piece))
         parts++;
     return parts;
+}
+
+static uint64_t fragment_bytes(const struct tail_fragment *fragment)
+{
+    if (fragment->is_plain)
+        return fragment->body.size;
+    struct slice body = fragment->body;
+    struct tail_piece piece;
+    uint64_t bytes = 0;
+    while (next_piece(&body, &piece))
+        bytes += piece.bytes.size;
+    return bytes;
+}
+
+struct tail_spans tail_spans_cut(struct tail_slabs *slabs, struct tail_spans *spans)
+{
+    struct walk walk = walk_of(slabs, spans);
+    struct tail_fragment fragment;
+    struct tail_place last = walk.next;
+    size_t parts = 0;
+    uint64_t bytes = 0;
+    while (parts < TAIL_MESSAGE_PARTS && bytes < TAIL_MESSAGE_BYTES) {
+        last = walk.next;
+        if (!walk_on(slabs, &walk, &fragment))
+            break;
+        parts += tail_fragment_parts(&fragment);
+        bytes += fragment_bytes(&fragment);
+    }
+    if (walk.next.slab != 0)
+        return cut(slabs, spans, last, walk.next);
+    const struct tail_spans all = *spans;
+    spans->last = (struct tail_place){.slab = 0};
+    return all;
 }
 
 void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
@@ -421,12 +468,22 @@ void tail_message_begin(struct tail_slabs *slabs, struct batch *batch)
 
 void tail_message_take(struct tail_slabs *slabs, struct tail_spans *spans)
 {
-    assert(slabs->message.batch != NULL);
+    const struct batch *batch = slabs->message.batch;
+    assert(batch != NULL);
     struct walk walk = walk_of(slabs, spans);
     struct tail_fragment fragment;
-    while (walk_on(slabs, &walk, &fragment))
+    while (walk_on(slabs, &walk, &fragment)) {
         take_fragment(slabs, &fragment);
-    spans->last = (struct tail_place){.slab = 0};
+        if (batch->parts_count >= TAIL_MESSAGE_PARTS || batch->bytes >= TAIL_MESSAGE_BYTES)
+            break;
+    }
+    if (walk.next.slab == 0) {
+        spans->last = (struct tail_place){.slab = 0};
+        return;
+    }
+    struct head last = read_head(slabs, spans->last);
+    last.next = walk.next;
+    write_head(slabs, spans->last, &last);
 }
 
 struct batch *tail_message_end(struct tail_slabs *slabs)

@@ -104,6 +104,11 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
                      void (*fn)(const struct tail_slabs *slabs,
                                 const struct tail_fragment *fragment, void *arg),
                      void *arg);
+/* A message of one trace ends with the fragment that brings it to so many parts or bytes; what is
+ * left of the trace goes on in further ones. */
+enum { TAIL_MESSAGE_PARTS = 4096, TAIL_MESSAGE_BYTES = 4 << 20 };
+/* Moves the first fragments, as many as a message has, out of the spans. */
+struct tail_spans tail_spans_cut(struct tail_slabs *slabs, struct tail_spans *spans);
 /* Parts of a batch that the bytes of a fragment become. */
 size_t tail_fragment_parts(const struct tail_fragment *fragment);
 /* Appends the bytes of a fragment, not its items, to a batch, which takes references. */
@@ -114,6 +119,7 @@ uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans);
 
 /* Begins a message to the next stage: spans are moved to the end of the batch, until the end. */
 void tail_message_begin(struct tail_slabs *slabs, struct batch *batch);
+/* What is left of the spans, if anything, begins the next message. */
 void tail_message_take(struct tail_slabs *slabs, struct tail_spans *spans);
 /* Returns the batch. */
 struct batch *tail_message_end(struct tail_slabs *slabs);

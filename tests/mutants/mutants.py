@@ -1462,6 +1462,8 @@ MUTANTS = [
            "batch->items >= MESSAGE_SPANS ||", "", ("test_tail_sampling_pipeline",)),
     Mutant("tail_sampling: shared messages have a limit of bytes", "processors/tail_sampling/tail_release.c",
            " || batch->bytes >= MESSAGE_BYTES", "", ("test_tail_sampling_pipeline",)),
+    Mutant("tail_sampling: messages of one trace have a limit of parts", "processors/tail_sampling/tail_spans.c",
+           "batch->parts_count >= TAIL_MESSAGE_PARTS ||", "", ("test_tail_sampling_pipeline",)),
     Mutant("tail_sampling: messages hold the slabs that traces let go", "processors/tail_sampling/tail_spans.c",
            "    take_references(&slabs->message);\n    buffer_unref", "    buffer_unref", ("test_tail_sampling_pipeline",)),
     Mutant("tail_sampling: the short outlook is for policies that do not drop", "processors/tail_sampling/tail_policies.c",

@@ -229,6 +229,80 @@ static void traces_share_messages_that_are_not_large(void **state)
     mem_free(text);
 }
 
+/* A trace of one request with so many Resource… messages, of one span each. */
+static void offer_fragments(struct harness *h, unsigned count, size_t text_bytes)
+{
+    char *text = mem_alloc(text_bytes + 1);
+    memset(text, 'x', text_bytes);
+    memcpy(text, "k=", 2);
+    text[text_bytes] = '\0';
+    const struct trace_span span = {.trace = 1, .span = 1, .attributes = {text}};
+    struct slice one = trace_sketch(NULL, &span, 1);
+    uint8_t *all = mem_alloc(count * one.size);
+    for (unsigned i = 0; i < count; i++)
+        memcpy(all + i * one.size, one.data, one.size);
+    harness_offer_bytes(h, 0, TRACES, slice_of(all, count * one.size), count);
+    mem_free(all);
+    mem_free((void *)(uintptr_t)one.data);
+    mem_free(text);
+}
+
+/* As it is, and as copies with the policy's name. */
+static void a_large_trace_goes_on_in_several_messages(void **state)
+{
+    static const struct {
+        unsigned fragments;
+        size_t text_bytes;
+        uint64_t items[4]; /* of the messages; then 0 */
+    } rows[] = {
+        {10000, 8, {4096, 4096, 1808}},
+        {9, 1 << 20, {4, 4, 1}},
+        {4096, 8, {4096}},
+    };
+    static const char *const gates[] = {NULL, "processor.tailsamplingprocessor.recordpolicy"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (unsigned k = 0; k < 2; k++) {
+            harness_set_gates(gates[k]);
+            struct harness *h =
+                start(TAIL("decision_wait: 1s, maximum_trace_size_bytes: 1000000000, ", ALWAYS));
+            const struct test_exporter *exporter = harness_exporter(h, "test");
+            offer_fragments(h, rows[i].fragments, rows[i].text_bytes);
+            harness_advance(h, 2 * S);
+            size_t messages = 0;
+            for (; rows[i].items[messages] > 0; messages++) {
+                assert_true(messages < exporter->held_count);
+                assert_int_equal(exporter->held[messages].batch->items, rows[i].items[messages]);
+            }
+            assert_int_equal(exporter->held_count, messages);
+            harness_destroy(h);
+        }
+    }
+    harness_set_gates(NULL);
+}
+
+/* While the next stage is busy, what is left of it waits, and then goes on. */
+static void the_rest_of_a_large_trace_waits_for_the_next_stage(void **state)
+{
+    enum { FRAGMENTS = 100000 };
+    (void)state;
+    struct harness *h =
+        start(TAIL("decision_wait: 1s, maximum_trace_size_bytes: 1000000000, ", ALWAYS));
+    const struct test_exporter *exporter = harness_exporter(h, "test");
+    offer_fragments(h, FRAGMENTS, 8);
+    harness_advance(h, 2 * S);
+    assert_int_equal(exporter->held_count, 16); /* DOWNSTREAM_BATCHES_MAX */
+    send_one(h, (struct trace_span){.trace = 2, .span = 1});
+    harness_advance(h, 2 * S);
+    assert_int_equal(exporter->held_count, 16);
+    harness_stop(h);
+    harness_let_go(h);
+    harness_advance(h, S);
+    assert_true(h->has_stopped);
+    assert_int_equal(harness_totals(h, TRACES).delivered, FRAGMENTS + 1);
+    harness_destroy(h);
+}
+
 static void what_cannot_change_is_not_waited_for(void **state)
 {
     (void)state;
@@ -1175,6 +1249,8 @@ int main(void)
         cmocka_unit_test(fractions_of_seconds_do_not_count),
         cmocka_unit_test(a_request_is_taken_apart_by_trace),
         cmocka_unit_test(traces_share_messages_that_are_not_large),
+        cmocka_unit_test(a_large_trace_goes_on_in_several_messages),
+        cmocka_unit_test(the_rest_of_a_large_trace_waits_for_the_next_stage),
         cmocka_unit_test(what_cannot_change_is_not_waited_for),
         cmocka_unit_test(the_outlook_is_that_of_all_policies),
         cmocka_unit_test(what_will_not_be_sampled_takes_no_memory),
