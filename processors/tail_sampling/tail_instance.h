@@ -167,7 +167,8 @@ bool tail_make_room_in_budget(struct tail *self, uint64_t bytes);
 void tail_take_in(struct tail *self, struct batch *batch, struct receipt *receipt);
 /* The same, or keeps the request until traces have been decided (block_on_overflow). */
 void tail_take_or_block(struct tail *self, struct batch *batch, struct receipt *receipt);
-/* Takes in requests that were kept, while there is room. */
-void tail_take_blocked(struct tail *self);
+/* Takes in requests that were kept, while there is room, and as many as fit into a turn. True:
+ * there is room for more. */
+bool tail_take_blocked(struct tail *self);
 /* With several lanes: hands spans over to the lanes that own their traces. */
 void tail_route(struct tail *self, struct batch *batch, struct receipt *receipt);

@@ -501,13 +501,18 @@ void tail_take_or_block(struct tail *self, struct batch *batch, struct receipt *
     ring_push(self->blocked, blocked);
 }
 
-void tail_take_blocked(struct tail *self)
+bool tail_take_blocked(struct tail *self)
 {
     struct blocked *blocked;
-    while (!is_full(self) && (blocked = ring_pop(self->blocked)) != NULL) {
+    uint64_t spans = 0;
+    while (!is_full(self) && spans < TAIL_STEP_SPANS_MAX &&
+           (spans == 0 || lane_held_ns(self->base.lane) < LANE_JOB_NS) &&
+           (blocked = ring_pop(self->blocked)) != NULL) {
+        spans += blocked->batch->items;
         tail_take_in(self, blocked->batch, blocked->receipt);
         batch_unref(blocked->batch);
         mem_free(blocked);
         budget_return(self->base.budget, BLOCKED_BYTES);
     }
+    return !is_full(self) && ring_depth(self->blocked) > 0;
 }

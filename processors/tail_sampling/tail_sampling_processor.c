@@ -127,7 +127,7 @@ void tail_run(struct tail *self)
     tail_advance(self, now_ns);
     decide_due(self);
     tail_release_due(self);
-    tail_take_blocked(self);
+    const bool has_more = tail_take_blocked(self);
     tail_flush(self);
     if (self->waiting_count + self->due.count + self->ready.count == 0)
         tail_slabs_rest(&self->slabs);
@@ -135,7 +135,7 @@ void tail_run(struct tail *self)
     /* A large trace goes on from there, too, if it was not the next stage that it waits for. */
     const bool has_outputs =
         ring_depth(self->outputs) > 0 && !downstream_is_blocked(&self->downstream);
-    if (self->due.first != 0 || has_outputs) {
+    if (self->due.first != 0 || has_outputs || has_more) {
         lane_rest(self->base.lane);
         lane_defer(self->base.lane, &self->job);
     } else if (self->waiting_count > 0 && !timer_is_running(&self->timer)) {

@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include "processors/tail_sampling/tail_split.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/service/service.h"
@@ -464,6 +467,38 @@ static void senders_wait_where_they_are_to_be_blocked(void **state)
         harness_advance(h, 2 * S);
     }
     assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
+    harness_destroy(h);
+}
+
+/* Many that wait are taken in turns, as one large request is. */
+static void senders_that_waited_share_turns(void **state)
+{
+    enum { REQUESTS = 200, SPANS = 1000, TURNS_MAX = 1000 };
+    /* A turn by hand may be as many as three of the loop. */
+    enum { TURN_MAX = 3 * (TAIL_STEP_SPANS_MAX / SPANS + 1) };
+    static struct trace_span spans[SPANS];
+    struct test_request *requests[REQUESTS];
+    (void)state;
+    struct harness *h =
+        harness_create(TAIL("decision_wait: 1s, num_traces: 1, block_on_overflow: true, ", BUSY));
+    harness_exporter(h, "test")->has_own_items = true;
+    for (unsigned i = 0; i < SPANS; i++)
+        spans[i] = (struct trace_span){.trace = 1, .span = 1 + i};
+    send_one(h, spans[0]);
+    for (unsigned i = 0; i < REQUESTS; i++)
+        requests[i] = trace_offer(h, 0, NULL, spans, SPANS);
+    assert_false(requests[0]->is_resolved);
+    clock_fake_advance(2 * S);
+    unsigned before = 0;
+    for (unsigned turn = 0; before < REQUESTS && turn < TURNS_MAX; turn++) {
+        unsigned resolved = 0;
+        lane_turn(h->lanes[0]);
+        for (unsigned i = 0; i < REQUESTS; i++)
+            resolved += requests[i]->is_resolved;
+        assert_true(resolved - before <= TURN_MAX);
+        before = resolved;
+    }
+    assert_int_equal(before, REQUESTS);
     harness_destroy(h);
 }
 
@@ -1258,6 +1293,7 @@ int main(void)
         cmocka_unit_test(the_root_shortens_the_wait),
         cmocka_unit_test(beyond_num_traces_the_oldest_is_decided),
         cmocka_unit_test(senders_wait_where_they_are_to_be_blocked),
+        cmocka_unit_test(senders_that_waited_share_turns),
         cmocka_unit_test(senders_wait_for_the_lane_of_the_trace),
         cmocka_unit_test(senders_are_blocked_no_longer_than_decisions_take),
         cmocka_unit_test(a_stop_ends_the_wait_of_senders),
