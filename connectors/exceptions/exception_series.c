@@ -238,14 +238,13 @@ static bool grow_list(struct exception_store *store)
 
 static bool add_to_table(struct exception_store *store, struct exception_series *series)
 {
-    size_t before = store->table.capacity;
-    bool grows = 4 * (store->table.count + 1) > 3 * before;
-    size_t bytes = (before > 0 ? 2 * before : 16) * sizeof(struct hash_entry);
-    if (grows && !budget_try_take(store->budget, bytes))
+    const size_t growth = hash_table_growth(&store->table);
+    const size_t most = hash_table_bytes(&store->table) + growth;
+    if (growth > 0 && !budget_try_take(store->budget, growth))
         return false;
     bool is_added = hash_table_add(&store->table, series->hash, series);
-    if (grows)
-        budget_return(store->budget, is_added ? before * sizeof(struct hash_entry) : bytes);
+    if (hash_table_bytes(&store->table) < most)
+        budget_return(store->budget, most - hash_table_bytes(&store->table));
     return is_added;
 }
 
@@ -390,7 +389,7 @@ void exception_store_clear(struct exception_store *store)
         mem_free(series);
     }
     budget_return(store->budget, store->capacity * sizeof(struct exception_series *) +
-                                     store->table.capacity * sizeof(struct hash_entry));
+                                     hash_table_bytes(&store->table));
     mem_free((void *)store->list);
     hash_table_clear(&store->table);
     store->list = NULL;

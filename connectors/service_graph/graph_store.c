@@ -61,21 +61,19 @@ uint64_t graph_hash(const struct graph_store *store, struct slice bytes)
 static bool table_add(struct graph_store *store, struct hash_table *table, uint64_t hash,
                       void *object)
 {
-    size_t before = table->capacity;
-    bool grows = 4 * (table->count + 1) > 3 * before;
-    size_t bytes = (before > 0 ? 2 * before : 16) * sizeof(struct hash_entry);
-    if (grows && !budget_try_take(store->budget, bytes))
+    const size_t growth = hash_table_growth(table);
+    const size_t most = hash_table_bytes(table) + growth;
+    if (growth > 0 && !budget_try_take(store->budget, growth))
         return false;
     bool is_added = hash_table_add(table, hash, object);
-    if (grows)
-        budget_return(store->budget, is_added ? before * sizeof(struct hash_entry) : bytes);
-    assert(!is_added || table->capacity == before || grows);
+    if (hash_table_bytes(table) < most)
+        budget_return(store->budget, most - hash_table_bytes(table));
     return is_added;
 }
 
 static void table_clear(struct graph_store *store, struct hash_table *table)
 {
-    size_t bytes = table->capacity * sizeof(struct hash_entry);
+    size_t bytes = hash_table_bytes(table);
     hash_table_clear(table);
     budget_return(store->budget, bytes);
 }

@@ -229,6 +229,7 @@ static void series_remove(struct metric_store *store, struct series *series)
  * Returns where it ended. */
 static size_t remove_older(struct metric_store *store, uint64_t since_ns, size_t at, size_t places)
 {
+    hash_table_settle(&store->series);
     const size_t capacity = store->series.capacity;
     at = at < capacity ? at : capacity;
     while (at > 0 && places-- > 0) {
@@ -1133,6 +1134,7 @@ static bool next_place(struct metric_snapshot *snapshot, const struct hash_table
 static void take_news(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
 {
     const struct hash_table *table = &store->series;
+    hash_table_settle(&store->series);
     for (; store->series_untaken > 0 && *left > 0; --*left) {
         if (!next_place(snapshot, table))
             store->series_untaken = 0;
@@ -1147,6 +1149,7 @@ static void take_resources(struct metric_store *store, struct metric_snapshot *s
                            size_t *left)
 {
     const struct hash_table *table = &store->resources;
+    hash_table_settle(&store->resources);
     for (; store->resources_untaken > 0 && *left > 0; --*left) {
         if (!next_place(snapshot, table))
             store->resources_untaken = 0;

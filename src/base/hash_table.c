@@ -6,11 +6,17 @@
 
 #include "src/base/mem.h"
 
-enum { CAPACITY_MIN = 16 };
+/* Each object that is added moves those of so many places: all have moved long before the table
+ * doubles again, which takes as many additions as three quarters of the old places at the least. */
+enum { CAPACITY_MIN = 16, MOVED_PLACES = 8 };
+
+/* An entry of old whose object has moved, or was removed: probing goes on behind it. */
+static char gone;
 
 void hash_table_clear(struct hash_table *table)
 {
     mem_free(table->entries);
+    mem_free(table->old);
     *table = (struct hash_table){0};
 }
 
@@ -23,22 +29,56 @@ static void put(struct hash_table *table, uint64_t hash, void *object)
     table->entries[place] = (struct hash_entry){.hash = hash, .object = object};
 }
 
+static void move(struct hash_table *table, size_t places)
+{
+    const size_t end = table->capacity / 2;
+    if (table->old == NULL)
+        return;
+    for (; places > 0 && table->moved < end; places--) {
+        struct hash_entry *entry = &table->old[table->moved++];
+        if (entry->object == NULL || entry->object == &gone)
+            continue;
+        put(table, entry->hash, entry->object);
+        entry->object = &gone;
+    }
+    if (table->moved < end)
+        return;
+    mem_free(table->old);
+    table->old = NULL;
+}
+
+void hash_table_settle(struct hash_table *table)
+{
+    move(table, SIZE_MAX);
+}
+
 /* At most three quarters are in use. */
+static size_t capacity_for_next(const struct hash_table *table)
+{
+    if (4 * (table->count + 1) <= 3 * table->capacity)
+        return table->capacity;
+    return table->capacity > 0 ? 2 * table->capacity : CAPACITY_MIN;
+}
+
+size_t hash_table_growth(const struct hash_table *table)
+{
+    const size_t capacity = capacity_for_next(table);
+    return capacity > table->capacity ? capacity * sizeof(struct hash_entry) : 0;
+}
+
 static bool grow(struct hash_table *table)
 {
-    struct hash_table old = *table;
-    if (4 * (old.count + 1) <= 3 * old.capacity)
+    const size_t bytes = hash_table_growth(table);
+    if (bytes == 0)
         return true;
-    size_t capacity = old.capacity > 0 ? 2 * old.capacity : CAPACITY_MIN;
-    struct hash_entry *entries = mem_try_zalloc(capacity * sizeof(*entries));
+    struct hash_entry *entries = mem_try_zalloc(bytes);
     if (entries == NULL)
         return false;
+    assert(table->old == NULL);
+    table->old = table->entries;
+    table->moved = 0;
     table->entries = entries;
-    table->capacity = capacity;
-    for (size_t i = 0; i < old.capacity; i++)
-        if (old.entries[i].object != NULL)
-            put(table, old.entries[i].hash, old.entries[i].object);
-    mem_free(old.entries);
+    table->capacity = bytes / sizeof(*entries);
     return true;
 }
 
@@ -47,9 +87,24 @@ bool hash_table_add(struct hash_table *table, uint64_t hash, void *object)
     assert(object != NULL);
     if (!grow(table))
         return false;
+    move(table, MOVED_PLACES);
     put(table, hash, object);
     table->count++;
     return true;
+}
+
+/* The object has not moved yet. */
+static void remove_old(struct hash_table *table, uint64_t hash, const void *object)
+{
+    const size_t mask = table->capacity / 2 - 1;
+    size_t place = hash & mask;
+    assert(table->old != NULL);
+    while (table->old[place].object != object) {
+        assert(table->old[place].object != NULL);
+        place = (place + 1) & mask;
+    }
+    table->old[place].object = &gone;
+    table->count--;
 }
 
 void hash_table_remove(struct hash_table *table, uint64_t hash, const void *object)
@@ -58,7 +113,10 @@ void hash_table_remove(struct hash_table *table, uint64_t hash, const void *obje
     size_t gap = hash & mask;
     assert(table->count > 0);
     while (table->entries[gap].object != object) {
-        assert(table->entries[gap].object != NULL);
+        if (table->entries[gap].object == NULL) {
+            remove_old(table, hash, object);
+            return;
+        }
         gap = (gap + 1) & mask;
     }
     for (size_t place = (gap + 1) & mask; table->entries[place].object != NULL;
@@ -74,16 +132,35 @@ void hash_table_remove(struct hash_table *table, uint64_t hash, const void *obje
     table->count--;
 }
 
+/* Of *at, when it counts probes of old. */
+#define AT_OLD (SIZE_MAX / 2 + 1)
+
+static void *next_old(const struct hash_table *table, uint64_t hash, size_t *at)
+{
+    const size_t mask = table->capacity / 2 - 1;
+    if (table->old == NULL)
+        return NULL;
+    *at |= AT_OLD;
+    for (;;) {
+        const struct hash_entry *entry = &table->old[(hash + ((*at)++ & ~AT_OLD)) & mask];
+        if (entry->object == NULL || (entry->hash == hash && entry->object != &gone))
+            return entry->object;
+    }
+}
+
 void *hash_table_next(const struct hash_table *table, uint64_t hash, size_t *at)
 {
     size_t mask = table->capacity - 1;
     if (table->capacity == 0)
         return NULL;
-    for (;;) {
+    while ((*at & AT_OLD) == 0) {
         const struct hash_entry *entry = &table->entries[(hash + (*at)++) & mask];
-        if (entry->object == NULL || entry->hash == hash)
+        if (entry->object == NULL)
+            *at = AT_OLD;
+        else if (entry->hash == hash)
             return entry->object;
     }
+    return next_old(table, hash, at);
 }
 
 void *hash_table_each(const struct hash_table *table, size_t *at)
@@ -91,6 +168,11 @@ void *hash_table_each(const struct hash_table *table, size_t *at)
     while (*at < table->capacity) {
         void *object = table->entries[(*at)++].object;
         if (object != NULL)
+            return object;
+    }
+    while (table->old != NULL && *at < table->capacity + table->capacity / 2) {
+        void *object = table->old[(*at)++ - table->capacity].object;
+        if (object != NULL && object != &gone)
             return object;
     }
     return NULL;

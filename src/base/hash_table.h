@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds objects by 64-bit hashes: open addressing, no order. The table does not look into objects:
- * of equal hashes the caller picks. One owner, one thread at a time. */
+ * of equal hashes the caller picks. It doubles: objects then move to the new entries a few with
+ * each one that is added, so that none pays for all. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +16,22 @@ struct hash_entry {
 struct hash_table {
     struct hash_entry *entries; /* a power of two of them, or NULL */
     size_t capacity;
-    size_t count;
+    size_t count;           /* of objects, moved or not */
+    struct hash_entry *old; /* half as many, whose objects have not all moved yet; or NULL */
+    size_t moved;           /* places of old whose objects have */
 };
+
+/* Bytes that the entries take. */
+static inline size_t hash_table_bytes(const struct hash_table *table)
+{
+    const size_t old = table->old != NULL ? table->capacity / 2 : 0;
+    return (table->capacity + old) * sizeof(struct hash_entry);
+}
+/* Bytes that the next hash_table_add allocates. Then, and whenever objects are added, others may
+ * be freed. */
+size_t hash_table_growth(const struct hash_table *table);
+/* Moves all objects that have not moved yet, for whoever goes through the entries by place. */
+void hash_table_settle(struct hash_table *table);
 
 /* Frees the entries, not the objects. The table is empty afterwards. */
 void hash_table_clear(struct hash_table *table);

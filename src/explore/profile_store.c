@@ -448,7 +448,7 @@ void profile_store_seal(struct profile_store *store)
 
 uint64_t profile_store_bytes(const struct profile_store *store)
 {
-    return store->bytes + store->traces.capacity * sizeof(struct hash_entry) +
+    return store->bytes + hash_table_bytes(&store->traces) +
            store->traces.count * sizeof(struct trace_samples) +
            store->blocks_capacity * sizeof(struct profile_block *);
 }

@@ -611,9 +611,9 @@ uint64_t trace_store_bytes(const struct trace_store *store)
 {
     return store->blocks_bytes + store->strings.bytes +
            store->chunks_count * TRACES_PER_CHUNK * sizeof(struct trace_record) +
-           store->numbers.capacity * sizeof(struct hash_entry) +
-           store->rows_capacity * sizeof(struct span_row) + store->bodies_capacity +
-           store->context_bytes_capacity + store->open_strings_capacity * sizeof(uint32_t) +
+           hash_table_bytes(&store->numbers) + store->rows_capacity * sizeof(struct span_row) +
+           store->bodies_capacity + store->context_bytes_capacity +
+           store->open_strings_capacity * sizeof(uint32_t) +
            store->open_traces_capacity * sizeof(struct block_trace) + store->open_attributes.bytes +
            EXPLORE_CONTEXTS_MAX * sizeof(struct span_context) +
            store->blocks_capacity * sizeof(struct span_block *);

@@ -171,6 +171,50 @@ static void without_memory_nothing_changes(void **state)
     hash_table_clear(&table);
 }
 
+/* Places of old entries that have moved, or are free. */
+static size_t moved_places(const struct hash_table *table)
+{
+    return table->old != NULL ? table->moved : table->capacity / 2;
+}
+
+/* However many there are, one more moves a few; meanwhile all are found, and may be removed. */
+static void a_table_doubles_bit_by_bit(void **state)
+{
+    enum { COUNT = 20000, PLACES_MAX = 8 };
+    (void)state;
+    struct hash_table table = {.count = 0};
+    char *places = mem_zalloc(COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        const size_t growth = hash_table_growth(&table);
+        const size_t bytes = hash_table_bytes(&table);
+        const size_t before = growth > 0 ? 0 : moved_places(&table);
+        assert_true(hash_table_add(&table, i * 7919, &places[i]));
+        assert_true(moved_places(&table) - before <= PLACES_MAX || table.capacity <= 16);
+        assert_true(hash_table_bytes(&table) <= bytes + growth);
+        assert_true(growth == 0 || table.capacity * sizeof(struct hash_entry) == growth);
+        if (growth == 0 && i % 97 != 0)
+            continue;
+        for (size_t k = 0; k <= i; k += 1 + i / 100)
+            assert_int_equal(count_of(&table, k * 7919, &places[k]), 1);
+        assert_int_equal(count_of(&table, (i + 1) * 7919, &places[i]), 0);
+        for (size_t k = i - i / 200; k < i; k++) {
+            hash_table_remove(&table, k * 7919, &places[k]);
+            assert_int_equal(count_of(&table, k * 7919, &places[k]), 0);
+        }
+        size_t count = 0;
+        for (size_t at = 0; hash_table_each(&table, &at) != NULL;)
+            count++;
+        assert_int_equal(count, table.count);
+        for (size_t k = i - i / 200; k < i; k++)
+            assert_true(hash_table_add(&table, k * 7919, &places[k]));
+    }
+    hash_table_settle(&table);
+    assert_null(table.old);
+    assert_int_equal(table.count, COUNT);
+    hash_table_clear(&table);
+    mem_free(places);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +222,7 @@ int main(void)
         cmocka_unit_test(equal_hashes_and_equal_objects_are_all_found),
         cmocka_unit_test(a_removal_closes_its_gap),
         cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
+        cmocka_unit_test(a_table_doubles_bit_by_bit),
         cmocka_unit_test(without_memory_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
