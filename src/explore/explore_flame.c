@@ -50,6 +50,11 @@ static bool add_side(struct asking *asking, struct flame_tree *tree, unsigned si
         const struct profile_block *block = profile_store_block(store, i);
         if (!explore_selection_wants(selection, block, service))
             continue;
+        /* A block that has nothing to add, however large it is, does not look at the clock. */
+        if (explore_is_over(&asking->limit)) {
+            asking_fail_by(asking, EXPLORE_TOO_LONG);
+            return false;
+        }
         struct buffer *request = profile_store_open(store, block, asking->data->settings->budget);
         if (request == NULL)
             continue;

@@ -17,8 +17,9 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/explore/explore_api.h"
-#include "src/explore/explore_data.h"
+#include "src/explore/explore_asking.h"
 #include "src/otlp/nested_output.h"
+#include "tests/support/profile_sketch.h"
 #include "tests/unit/explore/span_request.h"
 
 static struct budget budget;
@@ -198,6 +199,42 @@ static void events_of_one_span_id_end_in_time(void **state)
     assert_int_equal(data.views[0].count, TWINS);
 }
 
+static void add_profile(const char *stack)
+{
+    const struct sketch_sample sample = {.stack = stack, .values_count = 1, .values = {1}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = 1, .samples_count = 1, .samples = &sample};
+    const struct sketch sketch = {
+        .resource = {"service.name=a"}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
+    assert_true(profile_store_add(&data.profiles, request, 1));
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+static unsigned flame_within(const char *text, struct explore_limit limit)
+{
+    struct explore_query *query = mem_zalloc(sizeof(*query));
+    const char *reason;
+    assert_true(explore_query_parse(query, slice_of_text(text), &reason));
+    struct asking asking = {.data = &data, .query = query, .status = 200, .limit = limit};
+    json_output_init(&asking.out, 1024, EXPLORE_RESPONSE_BYTES_MAX, &budget);
+    answer_flame(&asking);
+    buffer_unref(json_output_take(&asking.out));
+    mem_free(query);
+    return asking.status;
+}
+
+/* To open a block takes time, whatever is found in it: a few kilobytes may become megabytes. */
+static void flames_of_blocks_with_few_samples_end_in_time(void **state)
+{
+    (void)state;
+    add_profile("work;main");
+    profile_store_seal(&data.profiles);
+    assert_int_equal(flame_within("service=a", explore_limit_of(EXPLORE_QUERY_NS)), 200);
+    assert_int_equal(flame_within("service=a", (struct explore_limit){.end_ns = 0}), 503);
+    explore_data_forget_views(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +242,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(cursors_may_be_beyond_all_traces, setup, teardown),
         cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(flames_of_blocks_with_few_samples_end_in_time, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
