@@ -69,25 +69,45 @@ static int write_all(int fd, const char *text, size_t size)
     return 0;
 }
 
+/* Writes the lines of the files, one at a time: they may be many. text has room for any of them. */
+static int write_files(int fd, struct followed_file *const *files, size_t count, char *text)
+{
+    char sum[SUM_BYTES + 1];
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, HEAD, sizeof(HEAD) - 1);
+    int failed = write_all(fd, HEAD, sizeof(HEAD) - 1);
+    for (size_t i = 0; i < count && failed == 0; i++) {
+        size_t size = (size_t)(put_file(text, files[i]) - text);
+        assert(size <= room_of(files[i]));
+        XXH3_64bits_update(&state, text, size);
+        failed = write_all(fd, text, size);
+    }
+    snprintf(sum, sizeof(sum), SUM_FORM, XXH3_64bits_digest(&state));
+    return failed != 0 ? failed : write_all(fd, sum, SUM_BYTES);
+}
+
 bool follow_offsets_save(const char *path, struct followed_file *const *files, size_t count,
-                         bool is_synced, struct error *error)
+                         bool is_synced, size_t *ret_kept, struct error *error)
 {
     char other[4096];
-    size_t room = sizeof(HEAD) + SUM_BYTES + 1;
+    size_t bytes = sizeof(HEAD) - 1 + SUM_BYTES;
+    size_t longest = 0;
+    *ret_kept = 0;
     if (snprintf(other, sizeof(other), "%s.new", path) >= (int)sizeof(other))
         return error_set(error, "%s: %s", path, strerror(ENAMETOOLONG));
-    for (size_t i = 0; i < count; i++)
-        room += room_of(files[i]);
-    char *text = mem_try_alloc(room);
+    for (; *ret_kept < count; ++*ret_kept) {
+        size_t room = room_of(files[*ret_kept]);
+        if (room > FOLLOW_OFFSETS_BYTES_MAX - bytes)
+            break;
+        bytes += room;
+        longest = room > longest ? room : longest;
+    }
+    char *text = mem_try_alloc(longest + 1);
     if (text == NULL)
         return error_set(error, "%s: %s", path, strerror(ENOMEM));
-    char *at = stpcpy(text, HEAD);
-    for (size_t i = 0; i < count; i++)
-        at = put_file(at, files[i]);
-    at += snprintf(at, SUM_BYTES + 1, SUM_FORM, XXH3_64bits(text, (size_t)(at - text)));
-    assert((size_t)(at - text) < room);
     int fd = fileops()->open(other, O_WRONLY | O_CREAT | O_TRUNC, FILE_MODE);
-    int failed = fd < 0 ? fd : write_all(fd, text, (size_t)(at - text));
+    int failed = fd < 0 ? fd : write_files(fd, files, *ret_kept, text);
     if (failed == 0 && is_synced)
         failed = fileops()->fdatasync(fd);
     if (fd >= 0) {

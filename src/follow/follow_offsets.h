@@ -14,9 +14,10 @@ struct followed_file;
 
 enum { FOLLOW_OFFSETS_BYTES_MAX = 256 << 20 };
 
-/* Replaces the file. is_synced: flush it to the disk first. */
+/* Replaces the file. is_synced: flush it to the disk first. The first of the files are kept, as
+ * many as have room in FOLLOW_OFFSETS_BYTES_MAX, which _load takes; *ret_kept: how many. */
 bool follow_offsets_save(const char *path, struct followed_file *const *files, size_t count,
-                         bool is_synced, struct error *error);
+                         bool is_synced, size_t *ret_kept, struct error *error);
 /* Reads what such a file has: text is terminated. path is for errors. As follow_offsets_load. */
 bool follow_offsets_read(const char *path, const char *text, size_t size, size_t fingerprint_size,
                          struct budget *budget, void (*each)(struct followed_file *file, void *arg),

@@ -48,6 +48,7 @@ struct follower {
     bool has_to_save;  /* something changed */
     uint64_t saved_ns; /* clock_now_ns of the last time */
     bool has_logged_save;
+    bool has_logged_cut;
     bool has_logged_memory;
 };
 
@@ -155,6 +156,7 @@ static void save(struct follower *follower)
     if (settings->offsets_path == NULL || settings->replays || !follower->has_to_save)
         return;
     size_t count = 0;
+    size_t kept;
     struct followed_file **files = (struct followed_file **)mem_alloc(
         (follower_known(follower) + 1) * sizeof(struct followed_file *));
     struct fingerprints *const sets[] = {&follower->current, &follower->previous,
@@ -163,9 +165,15 @@ static void save(struct follower *follower)
     for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
         for (size_t j = 0; j < sets[i]->count; j++)
             files[count++] = sets[i]->files[j];
-    bool is_saved =
-        follow_offsets_save(settings->offsets_path, files, count, settings->is_synced, &error);
+    bool is_saved = follow_offsets_save(settings->offsets_path, files, count, settings->is_synced,
+                                        &kept, &error);
     mem_free((void *)files);
+    if (is_saved && kept < count && !follower->has_logged_cut)
+        log_warn(settings->logger,
+                 "too many files to save all of their offsets: after a restart the others are read "
+                 "again; lower fingerprint_size, or follow fewer files",
+                 log_int("files", (int64_t)count), log_int("saved", (int64_t)kept));
+    follower->has_logged_cut |= is_saved && kept < count;
     if (!is_saved && !follower->has_logged_save)
         log_error(settings->logger, "save offsets", log_text("error", error.text));
     follower->has_logged_save = !is_saved;

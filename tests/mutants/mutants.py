@@ -1403,6 +1403,8 @@ MUTANTS = [
     Mutant("follow: gzip that was not whole is read on", "src/follow/follower.c",
            "    uint64_t left = reading->file->inflated;", "    uint64_t left = 0;",
            ("test_follower",)),
+    Mutant("follow: offsets that are saved can be loaded", "src/follow/follow_offsets.c",
+           "if (room > FOLLOW_OFFSETS_BYTES_MAX - bytes)", "if (false)", ("test_follower",)),
     Mutant("follow: damaged offsets are told", "src/follow/follow_offsets.c",
            "is_whole = is_whole && strcmp(end, sum) == 0;", "(void)sum;", ("test_follower",)),
     Mutant("what statements refuse is not offered again", "src/core/receipt.h",

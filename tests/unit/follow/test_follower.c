@@ -6,6 +6,8 @@
 #include "src/base/fileops.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/follow/follow_offsets.h"
+#include "src/follow/followed_file.h"
 #include "src/follow/follower.h"
 
 #include <errno.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -587,6 +590,46 @@ static void damaged_offsets_prevent_the_start(void **state)
     tear_down(&fixture);
 }
 
+static size_t written_bytes;
+static size_t longest_write;
+
+static ssize_t count_bytes(int fd, const struct iovec *parts, int count)
+{
+    (void)fd;
+    assert_int_equal(count, 1);
+    written_bytes += parts->iov_len;
+    longest_write = parts->iov_len > longest_write ? parts->iov_len : longest_write;
+    return (ssize_t)parts->iov_len;
+}
+
+/* What is saved can be loaded, and takes the memory of one file at a time. */
+static void offsets_of_very_many_files_are_cut(void **state)
+{
+    enum { FILES = 200, LINE_BYTES = 2 * FOLLOW_FINGERPRINT_BYTES_MAX + 256 };
+    struct followed_file *files[FILES];
+    struct followed_file *file = followed_file_create(NULL, FOLLOW_FINGERPRINT_BYTES_MAX);
+    struct fileops counting = *fileops();
+    struct fixture fixture;
+    struct error error;
+    size_t kept;
+    (void)state;
+    prepare(&fixture);
+    followed_file_set_path(file, "a.log");
+    file->first_size = FOLLOW_FINGERPRINT_BYTES_MAX;
+    for (size_t i = 0; i < FILES; i++)
+        files[i] = file;
+    counting.writev = count_bytes;
+    fileops_replace(&counting);
+    assert_true(follow_offsets_save(fixture.offsets, files, FILES, false, &kept, &error));
+    fileops_replace(NULL);
+    assert_int_equal(kept, FOLLOW_OFFSETS_BYTES_MAX / LINE_BYTES);
+    assert_in_range(written_bytes, kept * 2 * FOLLOW_FINGERPRINT_BYTES_MAX,
+                    FOLLOW_OFFSETS_BYTES_MAX);
+    assert_true(longest_write <= LINE_BYTES);
+    followed_file_destroy(NULL, file);
+    tear_down(&fixture);
+}
+
 static void a_smaller_fingerprint_is_taken_over(void **state)
 {
     struct fixture fixture;
@@ -678,6 +721,7 @@ int main(void)
         cmocka_unit_test(batches_bound_the_open_files),
         cmocka_unit_test(offsets_are_kept_over_a_restart),
         cmocka_unit_test(damaged_offsets_prevent_the_start),
+        cmocka_unit_test(offsets_of_very_many_files_are_cut),
         cmocka_unit_test(a_smaller_fingerprint_is_taken_over),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_full_budget_delays),
