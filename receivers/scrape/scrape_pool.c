@@ -78,6 +78,8 @@ static struct config_pair *make_headers(const struct scrape_pool *pool,
 static void free_scrape(struct scrape *scrape)
 {
     struct scrape_pool *pool = scrape->pool;
+    if (pool->unswept == scrape)
+        pool->unswept = scrape->next;
     if (scrape->previous != NULL)
         scrape->previous->next = scrape->next;
     else
@@ -360,15 +362,17 @@ static void look_at(struct scrape_pool *pool, struct scrape_target *target)
 }
 
 /* The list is taken: what it lacks leaves. */
-static void sweep(struct scrape_pool *pool)
+static void sweep_part(struct scrape_pool *pool)
 {
-    struct scrape *next;
-    for (struct scrape *scrape = pool->first; scrape != NULL; scrape = next) {
-        next = scrape->next;
+    for (size_t i = 0; i < SCRAPE_SYNC_TARGETS_MAX && pool->unswept != NULL; i++) {
+        struct scrape *scrape = pool->unswept;
+        pool->unswept = scrape->next;
         if (scrape->generation != pool->generation && !scrape->is_closing)
             leave(scrape);
     }
-    if (pool->is_short)
+    if (pool->unswept != NULL)
+        lane_timer_start(pool->lane, &pool->turn, TURN_NS);
+    else if (pool->is_short)
         lane_timer_start(pool->lane, &pool->turn, SCRAPE_RETRY_NS);
 }
 
@@ -379,15 +383,18 @@ static void take_part(struct scrape_pool *pool)
         end = pool->position + SCRAPE_SYNC_TARGETS_MAX;
     while (pool->position < end)
         look_at(pool, pool->list->targets[pool->position++]);
-    if (pool->position < pool->list->count)
+    if (pool->position < pool->list->count) {
         lane_timer_start(pool->lane, &pool->turn, TURN_NS);
-    else
-        sweep(pool);
+        return;
+    }
+    pool->unswept = pool->first;
+    sweep_part(pool);
 }
 
 static void begin_list(struct scrape_pool *pool)
 {
     pool->position = 0;
+    pool->unswept = NULL;
     pool->generation++;
     pool->is_short = false;
     take_part(pool);
@@ -399,6 +406,8 @@ static void on_turn(struct timer *timer, void *arg)
     assert(timer == &pool->turn);
     if (pool->position < pool->list->count)
         take_part(pool);
+    else if (pool->unswept != NULL)
+        sweep_part(pool);
     else
         begin_list(pool);
 }

@@ -132,6 +132,7 @@ struct scrape_pool {
     struct target_discovery *discovery; /* lane 0: not NULL */
     struct scrape_target_list *list;    /* the current one; NULL: none yet */
     size_t position;                    /* of the targets that were looked at */
+    struct scrape *unswept;             /* then: the next that the list may lack; NULL: none */
     uint64_t generation;                /* of the list */
     bool is_short;                      /* the budget refused a scrape */
     struct timer turn;

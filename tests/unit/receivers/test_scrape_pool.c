@@ -61,6 +61,8 @@ static size_t running;
 static bool holds; /* responses are not reported as ended */
 static struct scrape *held;
 static bool marks_ends;
+static bool is_silent;
+static uint64_t most_left; /* targets that have left in one turn */
 static struct budget budget;
 static struct lane *lanes[LANES_USED_MAX];
 static unsigned lanes_count;
@@ -139,6 +141,20 @@ static const struct scrape_pool_ops plain = {
     .close = on_close,
 };
 
+static void on_silent(struct scrape *scrape)
+{
+    (void)scrape;
+}
+
+/* For more targets than events have room. */
+static const struct scrape_pool_ops silent = {
+    .scrape_size = sizeof(struct scrape),
+    .open = on_silent,
+    .due = on_due,
+    .responded = on_responded,
+    .close = on_silent,
+};
+
 static const struct component_factory factory = {.type = "test", .kind = RECEIVER};
 
 static struct scrape_pool *pool_of(struct component *component)
@@ -154,8 +170,12 @@ static void settle(void)
     unsigned quiet = 0;
     for (unsigned i = 0; i < TURNS_MAX && (quiet < QUIET_TURNS || running > 0); i++) {
         bool ran = false;
-        for (unsigned k = 0; k < lanes_count; k++)
+        for (unsigned k = 0; k < lanes_count; k++) {
+            uint64_t before = counter_read(&receivers[k].counters.targets);
             ran |= lane_turn(lanes[k]);
+            uint64_t now = counter_read(&receivers[k].counters.targets);
+            most_left = now + most_left < before ? before - now : most_left;
+        }
         quiet = ran ? 0 : quiet + 1;
     }
     assert_int_equal(running, 0);
@@ -220,7 +240,9 @@ static void open_lane(unsigned index)
     assert_true(scrape_http_open(&https[index], &http_config, false, &error));
     const struct scrape_pool_settings settings = {
         .component = &receiver->base,
-        .ops = marks_ends ? &marking : &plain,
+        .ops = is_silent    ? &silent
+               : marks_ends ? &marking
+                            : &plain,
         .jobs = &job,
         .https = &https[index],
         .jobs_count = 1,
@@ -290,6 +312,8 @@ static int set_up(void **state)
     holds = false;
     held = NULL;
     marks_ends = true;
+    is_silent = false;
+    most_left = 0;
     files = (struct scrape_file_sd_config){.files = {.count = 1, .texts = paths},
                                            .refresh_interval = "1m"};
     statics = (struct scrape_static_config){.targets = {.count = 0}};
@@ -438,6 +462,30 @@ static void test_without_ends_to_mark_a_target_goes_at_once(void **state)
         scrape_ended(scrape);
     settle();
     assert_int_equal(count(CLOSED, "a") + count(CLOSED, "b"), 2);
+    end();
+}
+
+/* A list that has lost very many targets is taken in parts, as one that has got them. */
+static void test_many_targets_leave_in_several_turns(void **state)
+{
+    enum { TARGETS = 3 * SCRAPE_SYNC_TARGETS_MAX, ROOM = 32 * 1024 };
+    (void)state;
+    char *text = mem_alloc(ROOM);
+    size_t size = (size_t)snprintf(text, ROOM, "[{\"targets\": [\"127.0.0.1:1\"");
+    for (unsigned i = 2; i <= TARGETS; i++)
+        size += (size_t)snprintf(text + size, ROOM - size, ", \"127.0.0.1:%u\"", i);
+    snprintf(text + size, ROOM - size, "]}]");
+    write_file(text);
+    mem_free(text);
+    is_silent = true;
+    start.interval_ns = 1000000 * S; /* none of them is scraped so soon */
+    begin(1);
+    pass(S);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), TARGETS);
+    write_file("[{\"targets\": [\"127.0.0.1:1\"]}]");
+    pass(REFRESH_NS);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 1);
+    assert_in_range(most_left, 1, SCRAPE_SYNC_TARGETS_MAX);
     end();
 }
 
@@ -698,6 +746,7 @@ int main(void)
         TEST(test_targets_come_with_a_file),
         TEST(test_the_end_of_a_target_is_marked_once_and_late),
         TEST(test_without_ends_to_mark_a_target_goes_at_once),
+        TEST(test_many_targets_leave_in_several_turns),
         TEST(test_a_target_that_comes_back_goes_on),
         TEST(test_messages_show_no_secrets),
         TEST(test_long_urls_are_left_out),
