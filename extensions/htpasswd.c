@@ -8,13 +8,18 @@
 #include "src/base/digest.h"
 #include "src/base/dynlib.h"
 #include "src/base/error.h"
+#include "src/base/hash_table.h"
 #include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/base/secret.h"
 
 #include <assert.h>
 #include <crypt.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
 
@@ -34,7 +39,9 @@ struct entry {
 
 struct htpasswd {
     size_t count;
+    size_t capacity;
     struct entry *entries;
+    struct hash_table places; /* of entries + 1, by user */
 };
 
 static struct functions {
@@ -323,8 +330,8 @@ void htpasswd_clear(struct htpasswd *htpasswd)
         secret_free(htpasswd->entries[i].stored);
     }
     mem_free(htpasswd->entries);
-    htpasswd->entries = NULL;
-    htpasswd->count = 0;
+    hash_table_clear(&htpasswd->places);
+    *htpasswd = (struct htpasswd){.count = 0};
 }
 
 void htpasswd_destroy(struct htpasswd *htpasswd)
@@ -335,15 +342,40 @@ void htpasswd_destroy(struct htpasswd *htpasswd)
     mem_free(htpasswd);
 }
 
+static uint64_t hash_of(const char *user)
+{
+    return XXH3_64bits_withSeed(user, strlen(user), random_seed());
+}
+
 static struct entry *find(const struct htpasswd *htpasswd, const char *user)
 {
-    for (size_t i = 0; i < htpasswd->count; i++)
-        if (strcmp(htpasswd->entries[i].user, user) == 0)
-            return &htpasswd->entries[i];
+    uint64_t hash = hash_of(user);
+    size_t at = 0;
+    const void *place;
+    while ((place = hash_table_next(&htpasswd->places, hash, &at)) != NULL) {
+        struct entry *entry = &htpasswd->entries[(uintptr_t)place - 1];
+        if (strcmp(entry->user, user) == 0)
+            return entry;
+    }
     return NULL;
 }
 
-/* False: malformed. Writes to line. */
+/* NULL: no memory. */
+static struct entry *add_user(struct htpasswd *htpasswd, const char *user)
+{
+    if (!hash_table_add(&htpasswd->places, hash_of(user), (void *)(htpasswd->count + 1)))
+        return NULL;
+    if (htpasswd->count == htpasswd->capacity) {
+        htpasswd->capacity = 2 * htpasswd->capacity + 16;
+        htpasswd->entries =
+            mem_resize(htpasswd->entries, htpasswd->capacity * sizeof(*htpasswd->entries));
+    }
+    struct entry *entry = &htpasswd->entries[htpasswd->count++];
+    *entry = (struct entry){.user = mem_copy_text(user)};
+    return entry;
+}
+
+/* False: malformed, or no memory. Writes to line. */
 static bool add_line(struct htpasswd *htpasswd, char *line)
 {
     if (line[0] == '\0')
@@ -369,15 +401,12 @@ static bool add_line(struct htpasswd *htpasswd, char *line)
     if (is_broken)
         return false;
     struct entry *entry = find(htpasswd, line);
-    if (entry != NULL) {
+    if (entry == NULL)
+        entry = add_user(htpasswd, line);
+    else
         secret_free(entry->stored);
-    } else {
-        /* There are few users, so growing one by one is cheap enough. */
-        htpasswd->entries =
-            mem_resize(htpasswd->entries, (htpasswd->count + 1) * sizeof(*htpasswd->entries));
-        entry = &htpasswd->entries[htpasswd->count++];
-        *entry = (struct entry){.user = mem_copy_text(line)};
-    }
+    if (entry == NULL)
+        return false;
     entry->stored = mem_copy_text(stored);
     entry->matches = matches;
     return true;
