@@ -4,9 +4,9 @@
  * the join, which adds those names to samples, "CPU per request of /checkout" becomes a query of
  * Prometheus.
  *
- * Each lane reads the samples of its requests; the series are shared under a lock, which is held
- * for a run of sums or while a piece of the series is written. Lane 0 sends them on. One instance
- * per lane, on its lane. */
+ * Each lane reads the samples of its requests, and its helper those of large ones; the series are
+ * shared under a lock, which is held for a run of sums or while a piece of the series is written.
+ * Lane 0 sends them on. One instance per lane, on its lane. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,6 +26,8 @@
 #include "src/core/receipt.h"
 
 enum { ADDED_AT_ONCE = 256, NAME_BYTES_MAX = 1024 };
+/* Requests of more bytes are read by the helper: the slowest take 40 ns for each. */
+enum { LANE_BYTES_MAX = 128 * 1024 };
 
 struct profile_metrics_config {
     const char *name_space;
@@ -77,21 +79,41 @@ static const struct counter_row profile_metrics_counters[] = {
     COUNTER_END,
 };
 
+struct profile_metrics;
+
 /* What the instances of all lanes share. */
 struct profile_metrics_shared {
-    struct sum_names names; /* constant */
+    /* Constant. */
+    struct sum_names names;
     char metrics[MEASURES][NAME_BYTES_MAX];
-    pthread_mutex_t lock; /* of the store */
+    struct profile_metrics *flusher; /* of lane 0; constant once it is created */
+    /* Under the lock. */
+    pthread_mutex_t lock;
     struct sum_store store;
+    unsigned helped;  /* requests that are with helpers */
+    bool is_stopping; /* lane 0 is: it waits for them */
+    bool is_waking;   /* wake is on its way to lane 0 */
+    struct lane_task wake;
+};
+
+/* A large request, which the lane's helper reads. */
+struct helped_request {
+    struct helper_work work; /* first */
+    struct profile_metrics *self;
+    struct batch *batch; /* a reference */
+    struct receipt *receipt;
+    bool is_read;
 };
 
 struct profile_metrics {
     struct component base;
     struct sample_sums sums;
+    struct sample_sums helper_sums;
+    unsigned helped; /* requests that are with the helper */
+    bool is_stopping;
     /* Of lane 0. */
     struct metric_flush flush;
     struct timer timer;
-    bool is_stopping;
 };
 
 extern const struct component_factory profile_metrics_connector_factory;
@@ -196,7 +218,8 @@ static enum metric_piece write_piece(struct component *component, uint64_t wall_
     return piece;
 }
 
-/* Frees what is charged to the budget: no lane brings anything any more. */
+/* While it stops: frees what is charged to the budget. If a helper still has a request, the flush
+ * after that one ends here again. */
 static void on_idle(struct component *component)
 {
     struct profile_metrics *self = profile_metrics_of(component);
@@ -204,9 +227,24 @@ static void on_idle(struct component *component)
     if (!self->is_stopping)
         return;
     pthread_mutex_lock(&shared->lock);
-    sum_store_clear(&shared->store);
+    bool is_over = !shared->is_waking && shared->helped == 0;
+    if (is_over)
+        sum_store_clear(&shared->store);
     pthread_mutex_unlock(&shared->lock);
-    component_stopped(component);
+    if (is_over)
+        component_stopped(component);
+}
+
+/* While lane 0 stops: the helper of another lane has read its request. */
+static void on_wake(struct lane_task *task)
+{
+    struct profile_metrics_shared *shared =
+        (struct profile_metrics_shared *)((char *)task -
+                                          offsetof(struct profile_metrics_shared, wake));
+    pthread_mutex_lock(&shared->lock);
+    shared->is_waking = false;
+    pthread_mutex_unlock(&shared->lock);
+    metric_flush_ask(&shared->flusher->flush);
 }
 
 static void on_time(struct timer *timer, void *arg)
@@ -222,8 +260,13 @@ static void on_time(struct timer *timer, void *arg)
 static bool profile_metrics_create(struct component *component, struct error *error)
 {
     struct profile_metrics *self = profile_metrics_of(component);
+    struct profile_metrics_shared *shared = shared_of(self);
     (void)error;
-    sample_sums_init(&self->sums, &shared_of(self)->names, component->budget);
+    sample_sums_init(&self->sums, &shared->names, component->budget);
+    sample_sums_init(&self->helper_sums, &shared->names, component->budget);
+    shared->wake.fn = on_wake;
+    if (lane_index(component->lane) == 0)
+        shared->flusher = self;
     timer_init(&self->timer, on_time, self);
     metric_flush_init(&self->flush, component, write_piece, on_idle);
     return true;
@@ -246,38 +289,41 @@ static void refuse(struct receipt *receipt)
     receipt_resolve(receipt, &outcome);
 }
 
-static void add_sums(struct profile_metrics *self)
+static void add_sums(struct profile_metrics_shared *shared, const struct sample_sums *sums)
 {
-    struct profile_metrics_shared *shared = shared_of(self);
     uint64_t now_ns = clock_now_ns();
     uint64_t wall_ns = clock_wall_ns();
-    for (size_t i = 0; i < self->sums.count;) {
+    for (size_t i = 0; i < sums->count;) {
         pthread_mutex_lock(&shared->lock);
         sum_store_begin(&shared->store);
-        for (size_t end = i + ADDED_AT_ONCE; i < end && i < self->sums.count; i++) {
-            struct sample_sum sum = sample_sums_at(&self->sums, i);
+        for (size_t end = i + ADDED_AT_ONCE; i < end && i < sums->count; i++) {
+            struct sample_sum sum = sample_sums_at(sums, i);
             sum_store_add(&shared->store, &sum, now_ns, wall_ns);
         }
         pthread_mutex_unlock(&shared->lock);
     }
 }
 
-static void profile_metrics_consume(struct component *component, struct batch *batch,
-                                    struct receipt *receipt)
+/* On the lane or on its helper, each with sums of its own. False: no memory, and nothing is added.
+ */
+static bool read_batch(struct profile_metrics *self, struct sample_sums *sums,
+                       const struct batch *batch)
 {
-    struct profile_metrics *self = profile_metrics_of(component);
-    struct profile_metrics_counters *counters = component->counters;
     struct batch_part whole;
-    assert(batch->signal == PROFILES);
-    if (!batch_join_owed(batch, component->budget, &whole)) {
-        refuse(receipt);
-        return;
-    }
-    bool is_read = sample_sums_read(&self->sums, whole.bytes);
+    if (!batch_join_owed(batch, self->base.budget, &whole))
+        return false;
+    bool is_read = sample_sums_read(sums, whole.bytes);
     buffer_unref(whole.owner);
     if (is_read)
-        add_sums(self);
-    sample_sums_clear(&self->sums);
+        add_sums(shared_of(self), sums);
+    sample_sums_clear(sums);
+    return is_read;
+}
+
+static void conclude(struct profile_metrics *self, const struct batch *batch, bool is_read,
+                     struct receipt *receipt)
+{
+    struct profile_metrics_counters *counters = self->base.counters;
     if (!is_read) {
         refuse(receipt);
         return;
@@ -287,23 +333,94 @@ static void profile_metrics_consume(struct component *component, struct batch *b
     receipt_resolve(receipt, &outcome_accepted);
 }
 
-/* The last values go on before the pipelines downstream stop. */
+/* Nothing comes any more, and nothing is with the helper. The last values go on before the
+ * pipelines downstream stop. */
+static void finish(struct profile_metrics *self)
+{
+    struct profile_metrics_shared *shared = shared_of(self);
+    sample_sums_fini(&self->sums);
+    sample_sums_fini(&self->helper_sums);
+    if (shared->flusher != self) {
+        component_stopped(&self->base);
+        return;
+    }
+    pthread_mutex_lock(&shared->lock);
+    shared->is_stopping = true;
+    pthread_mutex_unlock(&shared->lock);
+    metric_flush_ask(&self->flush);
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct helped_request *request = (struct helped_request *)work;
+    request->is_read = read_batch(request->self, &request->self->helper_sums, request->batch);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct helped_request *request = (struct helped_request *)work;
+    struct profile_metrics *self = request->self;
+    struct profile_metrics_shared *shared = shared_of(self);
+    conclude(self, request->batch, request->is_read, request->receipt);
+    batch_unref(request->batch);
+    mem_free(request);
+    pthread_mutex_lock(&shared->lock);
+    assert(shared->helped > 0);
+    shared->helped--;
+    bool wakes = shared->is_stopping && !shared->is_waking && shared->flusher != self;
+    shared->is_waking |= wakes;
+    pthread_mutex_unlock(&shared->lock);
+    if (wakes)
+        lane_post(shared->flusher->base.lane, &shared->wake);
+    assert(self->helped > 0);
+    self->helped--;
+    if (self->is_stopping && self->helped == 0)
+        finish(self);
+}
+
+static void give_to_helper(struct profile_metrics *self, struct batch *batch,
+                           struct receipt *receipt)
+{
+    struct profile_metrics_shared *shared = shared_of(self);
+    struct helped_request *request = mem_zalloc(sizeof(*request));
+    assert(!self->is_stopping);
+    request->work = (struct helper_work){.run = on_help, .done = on_helped};
+    request->self = self;
+    request->batch = batch_ref(batch);
+    request->receipt = receipt;
+    self->helped++;
+    pthread_mutex_lock(&shared->lock);
+    shared->helped++;
+    pthread_mutex_unlock(&shared->lock);
+    lane_help(self->base.lane, &request->work);
+}
+
+static void profile_metrics_consume(struct component *component, struct batch *batch,
+                                    struct receipt *receipt)
+{
+    struct profile_metrics *self = profile_metrics_of(component);
+    assert(batch->signal == PROFILES);
+    if (batch->bytes > LANE_BYTES_MAX)
+        give_to_helper(self, batch, receipt);
+    else
+        conclude(self, batch, read_batch(self, &self->sums, batch), receipt);
+}
+
 static void profile_metrics_stop(struct component *component)
 {
     struct profile_metrics *self = profile_metrics_of(component);
     lane_timer_stop(component->lane, &self->timer);
-    sample_sums_fini(&self->sums);
-    if (lane_index(component->lane) != 0) {
-        component_stopped(component);
-        return;
-    }
     self->is_stopping = true;
-    metric_flush_ask(&self->flush);
+    if (self->helped == 0)
+        finish(self);
 }
 
 static void profile_metrics_destroy(struct component *component)
 {
-    sample_sums_fini(&profile_metrics_of(component)->sums);
+    struct profile_metrics *self = profile_metrics_of(component);
+    assert(self->helped == 0);
+    sample_sums_fini(&self->sums);
+    sample_sums_fini(&self->helper_sums);
 }
 
 const struct component_factory profile_metrics_connector_factory = {

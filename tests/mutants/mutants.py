@@ -1283,6 +1283,8 @@ MUTANTS = [
     Mutant("profile_metrics: samples beside cpu time do not count twice", "connectors/profile_metrics/sample_sums.c",
            "profile_type_canonical(&texts, profile->period > 0, has_cpu_time)",
            "profile_type_canonical(&texts, profile->period > 0, has_cpu_time && false)", ("test_profile_metrics_pipeline",)),
+    Mutant("profile_metrics: large requests are left to the helper", "connectors/profile_metrics/profile_metrics_connector.c",
+           "batch->bytes > LANE_BYTES_MAX", "batch->bytes > UINT64_MAX - 1", ("test_profile_metrics_pipeline",)),
     Mutant("profile_metrics: samples of a period count with it", "connectors/profile_metrics/sample_sums.c",
            "type.counts_periods ? (uint64_t)profile->period", "type.counts_periods ? 1 + 0 * (uint64_t)profile->period",
            ("test_profile_metrics_pipeline",)),

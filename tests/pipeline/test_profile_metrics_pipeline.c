@@ -15,8 +15,11 @@
 #include "src/base/clock.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
 #include "src/otlp/json/json_write.h"
 #include "tests/support/profile_sketch.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define WITH(keys)                                                                                 \
     "connectors: {profile_metrics: {" keys "}}\n"                                                  \
@@ -58,14 +61,14 @@ static struct test_exporter *holder(const struct harness *h)
     return exporter;
 }
 
-/* The requests of a flush, which the exporter then has taken, as JSON. The caller frees it. */
-static char *flushed(struct harness *h, struct test_exporter *exporter)
+/* The requests that the exporter gets, and takes, until there are no more, as JSON. The caller
+ * frees it. */
+static char *exported(struct harness *h, struct test_exporter *exporter)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    harness_advance(h, (uint64_t)INTERVAL_S * S);
     while (exporter->held_count > 0) {
         for (size_t i = 0; i < exporter->held_count; i++) {
             struct buffer *json = json_write_batch(exporter->held[i].batch, NULL);
@@ -79,6 +82,13 @@ static char *flushed(struct harness *h, struct test_exporter *exporter)
     }
     fclose(out);
     return text;
+}
+
+/* Those of a flush. */
+static char *flushed(struct harness *h, struct test_exporter *exporter)
+{
+    harness_advance(h, (uint64_t)INTERVAL_S * S);
+    return exported(h, exporter);
 }
 
 static size_t count_of(const char *text, const char *part)
@@ -369,6 +379,74 @@ static void a_stop_sends_what_is_there(void **state)
     harness_destroy(h);
 }
 
+/* A request that a connector has. */
+struct taken {
+    struct receipt receipt;
+    struct component *connector;
+    uint64_t items;
+    bool is_accepted;
+};
+
+static void on_taken(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct taken *taken = arg;
+    assert_ptr_equal(receipt, &taken->receipt);
+    taken->is_accepted = outcome->verdict == ACCEPTED;
+    ledger_deliver(taken->connector->ledger, PROFILES, taken->items);
+}
+
+/* So many samples of 4 ms. The caller frees its bytes. */
+static struct slice request_of(size_t count)
+{
+    struct sketch_sample *samples = mem_zalloc(count * sizeof(*samples));
+    for (size_t i = 0; i < count; i++)
+        samples[i] = (struct sketch_sample){.values_count = 4,
+                                            .values = {1000000, 1000000, 1000000, 1000000}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = samples};
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
+    mem_free(samples);
+    return request;
+}
+
+/* Any lane's; also one that its helper has when lane 0 stops. */
+static void large_requests_go_through_the_helper(void **state)
+{
+    enum { SMALL = 1000, LARGE = 20000, LARGE_BYTES_MIN = 256 * 1024 };
+    (void)state;
+    struct harness *h = harness_create_on(WITH(""), 2);
+    struct test_exporter *a = holder(h);
+    struct component *connector = harness_connector(h, "profile_metrics", PROFILES, METRICS);
+    const struct slice requests[] = {request_of(SMALL), request_of(LARGE)};
+    assert_true(requests[1].size >= LARGE_BYTES_MIN);
+    for (size_t i = 0; i < 2; i++) {
+        struct taken taken = {.connector = connector, .items = i == 0 ? SMALL : LARGE};
+        struct batch *batch = plain_request(NULL, PROFILES, requests[i], taken.items);
+        receipt_init(&taken.receipt, on_taken, &taken);
+        ledger_receive(connector->ledger, batch, 1);
+        component_consume(connector, batch, &taken.receipt);
+        assert_int_equal(taken.is_accepted, i == 0);
+        harness_turn(h);
+        assert_true(taken.is_accepted);
+        batch_unref(batch);
+    }
+    harness_put_bytes(h, 1, PROFILES, requests[1], LARGE);
+    harness_put_bytes(h, 0, PROFILES, requests[1], LARGE);
+    harness_stop(h);
+    harness_turn(h);
+    assert_int_equal(h->requests[0]->outcome.verdict, ACCEPTED);
+    assert_int_equal(h->requests[1]->outcome.verdict, ACCEPTED);
+    char *text = exported(h, a);
+    expect_number(text, "\"asDouble\":244");
+    free(text);
+    assert_true(h->has_stopped);
+    for (size_t i = 0; i < 2; i++)
+        mem_free((void *)(uintptr_t)requests[i].data);
+    harness_destroy(h);
+}
+
 static void wrong_configurations_are_refused(void **state)
 {
     (void)state;
@@ -436,6 +514,7 @@ int main(void)
         cmocka_unit_test(beyond_the_limit_one_series_has_the_rest),
         cmocka_unit_test(series_without_samples_expire_and_begin_anew),
         cmocka_unit_test(a_stop_sends_what_is_there),
+        cmocka_unit_test(large_requests_go_through_the_helper),
         cmocka_unit_test(wrong_configurations_are_refused),
         cmocka_unit_test(without_memory_requests_are_refused_whole),
     };
