@@ -287,7 +287,7 @@ static void walk_body(struct walk_state *state)
     struct scrape_walk *walk = state->walk;
     struct exposition_reader reader;
     struct exposition_entry entry;
-    exposition_reader_init(&reader, walk->body, walk->protocol);
+    exposition_reader_init(&reader, walk->body, walk->protocol, walk->budget);
     while (!state->has_failed && exposition_reader_next(&reader, &entry)) {
         if (entry.kind == EXPOSITION_ENTRY_SAMPLE)
             walk_sample(state, &entry);
@@ -359,7 +359,7 @@ static void mark_ended(struct walk_state *state)
     struct exposition_reader reader;
     struct exposition_entry entry;
     scraped_metrics_begin_former(&state->metrics);
-    exposition_reader_init(&reader, buffer_slice(body), memory->protocol);
+    exposition_reader_init(&reader, buffer_slice(body), memory->protocol, walk->budget);
     while (exposition_reader_next(&reader, &entry)) {
         if (entry.kind != EXPOSITION_ENTRY_SAMPLE) {
             scraped_metrics_describe(&state->metrics, &entry);

@@ -4,10 +4,10 @@
 #include "receivers/prometheus/scraped_parts.h"
 
 #include "src/base/buffer.h"
+#include "src/base/merge_sort.h"
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* As in the Go collector, so that rules that match it go on working. */
@@ -94,8 +94,12 @@ static bool sort_boundaries(struct scraped_metrics *metrics, struct group *group
         sorted[i] = *from;
         is_sorted &= i == 0 || sorted[i - 1].boundary <= sorted[i].boundary;
     }
-    if (!is_sorted)
-        qsort(sorted, count, sizeof(*sorted), compare_boundaries);
+    if (!is_sorted) {
+        struct boundary *room = scraped_take(metrics, count * sizeof(*room));
+        if (room == NULL)
+            return false;
+        merge_sort(sorted, room, count, sizeof(*sorted), compare_boundaries);
+    }
     group->boundaries = sorted;
     return true;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
 #include "src/net/syntax/media_type.h"
@@ -39,9 +40,9 @@ enum exposition_protocol exposition_protocol_of(struct slice content_type,
 }
 
 void exposition_reader_init(struct exposition_reader *reader, struct slice body,
-                            enum exposition_protocol protocol)
+                            enum exposition_protocol protocol, struct budget *budget)
 {
-    *reader = (struct exposition_reader){.labels = NULL};
+    *reader = (struct exposition_reader){.labels = NULL, .budget = budget};
     exposition_reader_init_again(reader, body, protocol);
 }
 
@@ -61,13 +62,20 @@ void exposition_reader_init_again(struct exposition_reader *reader, struct slice
     reader->scratch_size = 0;
 }
 
+static void drop_scratch(struct exposition_reader *reader)
+{
+    mem_free(reader->scratch);
+    if (reader->budget != NULL && reader->scratch_capacity > 0)
+        budget_return(reader->budget, reader->scratch_capacity);
+    reader->scratch = NULL;
+    reader->scratch_capacity = 0;
+}
+
 void exposition_reader_fini(struct exposition_reader *reader)
 {
     mem_free(reader->labels);
-    mem_free(reader->scratch);
     reader->labels = NULL;
-    reader->scratch = NULL;
-    reader->scratch_capacity = 0;
+    drop_scratch(reader);
 }
 
 static bool is_text(const struct exposition_reader *reader)
@@ -424,13 +432,15 @@ static bool reserve_scratch(struct exposition_reader *reader, size_t bytes)
     assert(reader->scratch_size == 0);
     if (bytes <= reader->scratch_capacity)
         return true;
-    uint8_t *scratch = mem_try_alloc(bytes);
-    if (scratch == NULL)
+    drop_scratch(reader);
+    if (reader->budget != NULL && !budget_try_take(reader->budget, bytes))
         return fail_memory(reader);
-    mem_free(reader->scratch);
-    reader->scratch = scratch;
-    reader->scratch_capacity = bytes;
-    return true;
+    reader->scratch = mem_try_alloc(bytes);
+    if (reader->scratch != NULL)
+        reader->scratch_capacity = bytes;
+    else if (reader->budget != NULL)
+        budget_return(reader->budget, bytes);
+    return reader->scratch != NULL || fail_memory(reader);
 }
 
 /* Replaces \\ and \n, and \" unless it stays; other backslashes stay. The scratch has room. */

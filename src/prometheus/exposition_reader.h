@@ -3,8 +3,8 @@
  * (0.0.4, 1.0.0) and OpenMetrics text (0.0.1, 1.0.0), as the Go collector 0.155 does
  * (prometheus/prometheus 0.312, model/textparse): the same bodies are accepted, with the same
  * entries. Linear time; allocates only when an entry has more escaped text than any before: no more
- * than the bytes of the largest series or help text, and 54 KiB for labels. Callers that may not
- * hold their lane stop between entries. One owner, one thread at a time. */
+ * than the bytes of the largest series or help text, which are charged, and 54 KiB for labels.
+ * Callers that may not hold their lane stop between entries. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +13,8 @@
 
 #include "src/base/slice.h"
 #include "src/prometheus/prometheus_label.h"
+
+struct budget;
 
 enum {
     EXPOSITION_READER_LABELS_MAX = 512, /* of a sample; of an exemplar */
@@ -103,15 +105,16 @@ struct exposition_reader {
     bool is_done;
     struct prometheus_label *labels; /* EXPOSITION_READER_LABELS_MAX for the sample, then for the
                                         exemplar; NULL: not needed yet */
+    struct budget *budget;           /* charged with the scratch; NULL: none */
     uint8_t *scratch;                /* unescaped text of the current entry */
     size_t scratch_size;
     size_t scratch_capacity;
 };
 
 /* Begins with a body, which stays valid and unchanged until _fini or the next _init_again. The
- * protocol is TEXT or OPENMETRICS. Allocates nothing yet. */
+ * protocol is TEXT or OPENMETRICS. budget may be NULL. Allocates nothing yet. */
 void exposition_reader_init(struct exposition_reader *reader, struct slice body,
-                            enum exposition_protocol protocol);
+                            enum exposition_protocol protocol, struct budget *budget);
 /* The same for the next body; keeps the memory of the former ones. */
 void exposition_reader_init_again(struct exposition_reader *reader, struct slice body,
                                   enum exposition_protocol protocol);

@@ -119,7 +119,7 @@ static void read_all(struct slice body, enum exposition_protocol protocol)
 {
     struct exposition_reader reader;
     struct exposition_entry entry;
-    exposition_reader_init(&reader, body, protocol);
+    exposition_reader_init(&reader, body, protocol, NULL);
     work_begin();
     while (exposition_reader_next(&reader, &entry))
         continue;
@@ -247,7 +247,7 @@ static void run_samples(struct slice body)
     struct buffer *request;
     budget_init(&budget, UINT64_MAX);
     relabel_labels_init(&labels);
-    exposition_reader_init(&reader, body, EXPOSITION_PROTOCOL_TEXT);
+    exposition_reader_init(&reader, body, EXPOSITION_PROTOCOL_TEXT, NULL);
     scraped_metrics_init(&metrics, &settings, SIZE_MAX / 2, &budget);
     work_begin();
     while (exposition_reader_next(&reader, &entry)) {

@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct slice body = slice_of(data + 1, size - 1);
     exposition_reader_init(
-        &reader, body, data[0] == 'O' ? EXPOSITION_PROTOCOL_OPENMETRICS : EXPOSITION_PROTOCOL_TEXT);
+        &reader, body, data[0] == 'O' ? EXPOSITION_PROTOCOL_OPENMETRICS : EXPOSITION_PROTOCOL_TEXT,
+        NULL);
     while (exposition_reader_next(&reader, &entry)) {
         entries++;
         assert(entry.line >= line);

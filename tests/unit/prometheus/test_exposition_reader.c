@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 
 #define TEXT        EXPOSITION_PROTOCOL_TEXT
@@ -85,7 +86,7 @@ static char *read_all(struct slice body, enum exposition_protocol protocol)
     struct exposition_entry entry;
     if (body.size > 0)
         memcpy(copy, body.data, body.size);
-    exposition_reader_init(&reader, slice_of(copy, body.size), protocol);
+    exposition_reader_init(&reader, slice_of(copy, body.size), protocol, NULL);
     while (exposition_reader_next(&reader, &entry))
         print_entry(out, &entry);
     assert_false(exposition_reader_next(&reader, &entry));
@@ -151,7 +152,7 @@ static void the_text_format_is_read(void **state)
     /* A NUL is part of a value. */
     struct exposition_reader reader;
     struct exposition_entry entry;
-    exposition_reader_init(&reader, slice_of("a{b=\"\0c\"} 1", 11), TEXT);
+    exposition_reader_init(&reader, slice_of("a{b=\"\0c\"} 1", 11), TEXT, NULL);
     assert_true(exposition_reader_next(&reader, &entry));
     assert_true(slice_equal(entry.labels[0].value, slice_of("\0c", 2)));
     exposition_reader_fini(&reader);
@@ -286,7 +287,7 @@ static void values_are_those_of_go(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         for (int has_end = 0; has_end < 2; has_end++) {
             snprintf(body, sizeof(body), "a %s%s", rows[i].text, has_end ? "\n" : "");
-            exposition_reader_init(&reader, slice_of_text(body), TEXT);
+            exposition_reader_init(&reader, slice_of_text(body), TEXT, NULL);
             bool is_read = exposition_reader_next(&reader, &entry);
             if (is_read == isnan(rows[i].value) ||
                 (is_read &&
@@ -295,7 +296,7 @@ static void values_are_those_of_go(void **state)
             exposition_reader_fini(&reader);
         }
     }
-    exposition_reader_init(&reader, slice_of_text("a NaN\n"), TEXT);
+    exposition_reader_init(&reader, slice_of_text("a NaN\n"), TEXT, NULL);
     assert_true(exposition_reader_next(&reader, &entry));
     uint64_t bits;
     memcpy(&bits, &entry.value, sizeof(bits));
@@ -366,7 +367,7 @@ static void a_sample_has_a_limited_number_of_labels(void **state)
     struct exposition_entry entry;
     (void)state;
     char *body = with_labels(EXPOSITION_READER_LABELS_MAX);
-    exposition_reader_init(&reader, slice_of_text(body), TEXT);
+    exposition_reader_init(&reader, slice_of_text(body), TEXT, NULL);
     assert_true(exposition_reader_next(&reader, &entry));
     assert_int_equal(entry.labels_count, EXPOSITION_READER_LABELS_MAX);
     for (size_t i = 0; i < entry.labels_count; i++)
@@ -380,6 +381,34 @@ static void a_sample_has_a_limited_number_of_labels(void **state)
     free(body);
 }
 
+/* Unescaped text is as long as the sample at the most. */
+static void escaped_text_is_charged(void **state)
+{
+    enum { LABEL_BYTES = 10000, BODY_BYTES = LABEL_BYTES + 20 };
+    struct exposition_reader reader;
+    struct exposition_entry entry;
+    struct budget budget;
+    char body[BODY_BYTES];
+    (void)state;
+    const int size =
+        snprintf(body, sizeof(body), "a{b=\"\\n%*s\"} 1\na{b=\"\\n\"} 1\n", LABEL_BYTES - 20, "");
+    budget_init(&budget, UINT64_MAX);
+    exposition_reader_init(&reader, slice_of(body, (size_t)size), TEXT, &budget);
+    assert_true(exposition_reader_next(&reader, &entry));
+    assert_in_range(budget_used(&budget), LABEL_BYTES - 20, size);
+    assert_true(exposition_reader_next(&reader, &entry));
+    exposition_reader_fini(&reader);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    budget_init(&budget, LABEL_BYTES / 2);
+    exposition_reader_init(&reader, slice_of(body, (size_t)size), TEXT, &budget);
+    assert_false(exposition_reader_next(&reader, &entry));
+    assert_string_equal(reader.failure, "no memory for its escaped text");
+    exposition_reader_fini(&reader);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 static void it_fails_when_memory_is_refused(void **state)
 {
     static const char *const bodies[] = {"a{b=\"\\n\"} 1\n", "# HELP a \\n\n"};
@@ -387,7 +416,7 @@ static void it_fails_when_memory_is_refused(void **state)
     struct exposition_entry entry;
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        exposition_reader_init(&reader, slice_of_text(bodies[i]), TEXT);
+        exposition_reader_init(&reader, slice_of_text(bodies[i]), TEXT, NULL);
         mem_refuse_nth(1);
         assert_false(exposition_reader_next(&reader, &entry));
         mem_refuse_nth(0);
@@ -403,7 +432,7 @@ static void the_series_and_the_line_are_those_of_the_body(void **state)
     struct exposition_reader reader;
     struct exposition_entry entry;
     (void)state;
-    exposition_reader_init(&reader, slice_of_text(body), TEXT);
+    exposition_reader_init(&reader, slice_of_text(body), TEXT, NULL);
     assert_true(exposition_reader_next(&reader, &entry));
     assert_int_equal(entry.line, 2);
     assert_true(slice_equal_text(entry.series, "a { b=\"\\n\" }"));
@@ -448,6 +477,7 @@ int main(void)
         cmocka_unit_test(values_are_those_of_go),
         cmocka_unit_test(bounds_and_quantiles_are_written_in_one_way),
         cmocka_unit_test(a_sample_has_a_limited_number_of_labels),
+        cmocka_unit_test(escaped_text_is_charged),
         cmocka_unit_test(it_fails_when_memory_is_refused),
         cmocka_unit_test(the_series_and_the_line_are_those_of_the_body),
         cmocka_unit_test(the_media_type_decides),

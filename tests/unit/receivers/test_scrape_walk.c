@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { TIME_MS = 1000, LINES_BYTES = 16384 };
+enum { TIME_MS = 1000, LINES_BYTES = 65536 };
 
 static struct budget budget;
 static struct codec_box *codecs;
@@ -323,6 +323,41 @@ static void memory_stays_as_it_is(void **state)
     assert_true(budget_used(&budget) <= 2 * used);
 }
 
+/* The most that the budget was charged with while the body was read. */
+static uint64_t charged_for(const char *body)
+{
+    atomic_store(&budget.high_water, budget_used(&budget));
+    scrape(body);
+    return budget.high_water - budget_used(&budget);
+}
+
+/* What is made in passing: escapes that are read, boundaries that are sorted. */
+static void memory_in_passing_is_charged(void **state)
+{
+    (void)state;
+    enum { BOUNDS = 500, BOUND_BYTES = 24, VALUE_BYTES = 30000, BODY_BYTES = 40000 };
+    static char body[BODY_BYTES];
+    uint64_t charged[2];
+    open_target();
+    for (int i = 0; i < 2; i++) {
+        size_t size = (size_t)snprintf(body, sizeof(body), "# TYPE h histogram\n");
+        for (int k = 0; k < BOUNDS; k++)
+            size += (size_t)snprintf(body + size, sizeof(body) - size, "h_bucket{le=\"%d\"} 1\n",
+                                     i == 0 ? 1000 + k : 1000 + BOUNDS - k);
+        snprintf(body + size, sizeof(body) - size, "h_bucket{le=\"+Inf\"} 1\n");
+        (void)charged_for(body);
+        charged[i] = charged_for(body);
+    }
+    assert_true(charged[1] >= charged[0] + (uint64_t)BOUNDS * BOUND_BYTES);
+    for (int i = 0; i < 2; i++) {
+        snprintf(body, sizeof(body), "a{b=\"%s%*s\"} 1\n{\n", i == 0 ? "xx" : "\\\\", VALUE_BYTES,
+                 "");
+        (void)charged_for(body);
+        charged[i] = charged_for(body);
+    }
+    assert_true(charged[1] >= charged[0] + VALUE_BYTES);
+}
+
 static void durations_are_those_of_prometheus(void **state)
 {
     (void)state;
@@ -352,10 +387,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(all_ends_with_the_target),      TEST(samples_of_a_family_become_points),
-        TEST(series_that_are_gone_end_once), TEST(a_broken_body_gives_no_samples),
-        TEST(limits_fail_the_scrape),        TEST(labels_are_changed_by_rules_and_honored),
-        TEST(memory_stays_as_it_is),         TEST(durations_are_those_of_prometheus),
+        TEST(all_ends_with_the_target),
+        TEST(samples_of_a_family_become_points),
+        TEST(series_that_are_gone_end_once),
+        TEST(a_broken_body_gives_no_samples),
+        TEST(limits_fail_the_scrape),
+        TEST(labels_are_changed_by_rules_and_honored),
+        TEST(memory_stays_as_it_is),
+        TEST(memory_in_passing_is_charged),
+        TEST(durations_are_those_of_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
