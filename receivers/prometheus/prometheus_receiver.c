@@ -22,8 +22,6 @@
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 
-#define NO_ROOM "the memory budget has no room for the response"
-
 const struct counter_row prometheus_receiver_counter_rows[] = {
     SCRAPE_COUNTERS(struct prometheus_receiver_counters, scrape, SIGNAL_METRICS,
                     "spanflame_prometheus"),
@@ -95,38 +93,18 @@ static void on_walked(struct helper_work *work)
     scrape_offer(&scrape->scrape, walk->request, walk->points);
 }
 
-/* Inflates the body if need be. False: walk->failure says why not. */
-static bool inflate(struct metrics_scrape *scrape, struct buffer **ret_body)
-{
-    struct scrape_walk *walk = &scrape->walk;
-    *ret_body = NULL;
-    if (!scrape->is_compressed || scrape->scrape.body == NULL)
-        return true;
-    enum codec_result result =
-        codec_inflate(walk->codecs, CODEC_GZIP, buffer_slice(scrape->scrape.body),
-                      scrape->scrape.limit, ret_body);
-    if (result == CODEC_TOO_LARGE) {
-        walk->body_bytes = -1;
-        snprintf(walk->failure, sizeof(walk->failure),
-                 "body_size_limit exceeded: the response inflates to more than %llu bytes",
-                 (unsigned long long)scrape->scrape.limit);
-    } else if (result == CODEC_NO_BUDGET) {
-        snprintf(walk->failure, sizeof(walk->failure), NO_ROOM);
-    } else if (result != CODEC_OK) {
-        snprintf(walk->failure, sizeof(walk->failure), "the response is no sound gzip: %s",
-                 codec_reason(walk->codecs));
-    }
-    return result == CODEC_OK;
-}
-
 /* On the helper's thread. */
 static void walk_on_helper(struct helper_work *work)
 {
     struct metrics_scrape *scrape = scrape_of_work(work);
     struct scrape_walk *walk = &scrape->walk;
+    const struct buffer *body = scrape->scrape.body;
     struct buffer *inflated = NULL;
-    if (walk->failure[0] == '\0' && inflate(scrape, &inflated)) {
-        const struct buffer *body = inflated != NULL ? inflated : scrape->scrape.body;
+    bool is_compressed = scrape->is_compressed && body != NULL;
+    if (walk->failure[0] == '\0' &&
+        (!is_compressed ||
+         scrape_walk_inflate(walk, buffer_slice(body), scrape->scrape.limit, &inflated))) {
+        body = is_compressed ? inflated : body;
         walk->body = body != NULL ? buffer_slice(body) : (struct slice){.size = 0};
         walk->body_bytes = (int64_t)walk->body.size;
     }

@@ -9,6 +9,7 @@
 #include "src/base/random.h"
 #include "src/base/utf8.h"
 #include "src/codec/codec.h"
+#include "src/codec/codec_output.h"
 #include "src/core/batch.h"
 
 #include <stdarg.h>
@@ -491,6 +492,32 @@ static void begin_after_failure(struct walk_state *state)
     begin(state);
     mark_ended(state);
     remember_failure(state);
+}
+
+bool scrape_walk_inflate(struct scrape_walk *walk, struct slice response, uint64_t bytes_max,
+                         struct buffer **ret_body)
+{
+    char *failure = walk->failure;
+    const size_t size = sizeof(walk->failure);
+    const uint64_t limit = codec_output_limit(response.size, bytes_max);
+    const enum codec_result result =
+        codec_inflate(walk->codecs, CODEC_GZIP, response, bytes_max, ret_body);
+    if (result == CODEC_TOO_LARGE && limit < bytes_max) {
+        snprintf(failure, size,
+                 "the response of %zu bytes inflates to more than %llu, expected no more than %u "
+                 "times its size",
+                 response.size, (unsigned long long)limit, (unsigned)INFLATE_RATIO_MAX);
+    } else if (result == CODEC_TOO_LARGE) {
+        walk->body_bytes = -1;
+        snprintf(failure, size,
+                 "body_size_limit exceeded: the response inflates to more than %llu bytes",
+                 (unsigned long long)bytes_max);
+    } else if (result == CODEC_NO_BUDGET) {
+        snprintf(failure, size, "the memory budget has no room for the response");
+    } else if (result != CODEC_OK) {
+        snprintf(failure, size, "the response is no sound gzip: %s", codec_reason(walk->codecs));
+    }
+    return result == CODEC_OK;
 }
 
 void scrape_walk_run(struct scrape_walk *walk)

@@ -57,6 +57,10 @@ struct scrape_walk {
     uint64_t duplicates; /* samples that the body has twice */
 };
 
+/* Inflates what the target responded with in gzip, to at most so many bytes. *ret_body is the
+ * caller's. False: walk->failure says why not, and body_bytes is set. */
+bool scrape_walk_inflate(struct scrape_walk *walk, struct slice response, uint64_t bytes_max,
+                         struct buffer **ret_body);
 /* With a failure the body is not read: all series end, and the report says so. With is_end neither
  * is there a report. */
 void scrape_walk_run(struct scrape_walk *walk);

@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/codec/codec.h"
+#include "src/core/batch.h"
 #include "src/otlp/metrics/metric_reader.h"
 
 #include <setjmp.h>
@@ -358,6 +359,46 @@ static void memory_in_passing_is_charged(void **state)
     assert_true(charged[1] >= charged[0] + VALUE_BYTES);
 }
 
+/* A response is bounded by body_size_limit, and by how much gzip makes of it. */
+static void compressed_responses_are_bounded(void **state)
+{
+    (void)state;
+    enum { PLAIN_BYTES = 22 << 20, LIMIT = 1 << 20, TEXT_BYTES = 10 };
+    static const struct {
+        uint64_t bytes_max;
+        size_t plain_bytes;
+        const char *failure;
+        int64_t body_bytes;
+    } cases[] = {
+        {UINT64_MAX, TEXT_BYTES, "", 0},
+        {UINT64_MAX, PLAIN_BYTES,
+         " inflates to more than 20971520, expected no more than 200 times its size", 0},
+        {LIMIT, PLAIN_BYTES,
+         "body_size_limit exceeded: the response inflates to more than 1048576 bytes", -1},
+    };
+    struct buffer *plain = buffer_create(NULL, PLAIN_BYTES);
+    assert_true(codec_prepare(CODEC_GZIP, &(struct error){.text = ""}));
+    memset(plain->data, '\n', PLAIN_BYTES);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct batch_part part = {.bytes = slice_of(plain->data, cases[i].plain_bytes)};
+        const struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+        struct buffer *coded;
+        struct buffer *body = NULL;
+        assert_int_equal(codec_deflate(codecs, CODEC_GZIP, &input, &coded), CODEC_OK);
+        walk = (struct scrape_walk){.codecs = codecs};
+        bool is_inflated =
+            scrape_walk_inflate(&walk, buffer_slice(coded), cases[i].bytes_max, &body);
+        assert_int_equal(is_inflated, i == 0);
+        assert_int_equal(walk.body_bytes, cases[i].body_bytes);
+        assert_non_null(strstr(walk.failure, cases[i].failure));
+        if (is_inflated)
+            assert_int_equal(body->size, cases[i].plain_bytes);
+        buffer_unref(body);
+        buffer_unref(coded);
+    }
+    buffer_unref(plain);
+}
+
 static void durations_are_those_of_prometheus(void **state)
 {
     (void)state;
@@ -395,6 +436,7 @@ int main(void)
         TEST(labels_are_changed_by_rules_and_honored),
         TEST(memory_stays_as_it_is),
         TEST(memory_in_passing_is_charged),
+        TEST(compressed_responses_are_bounded),
         TEST(durations_are_those_of_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
