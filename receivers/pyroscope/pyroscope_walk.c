@@ -88,8 +88,39 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, const st
 
 /* ---- PushRequest ---- */
 
-/* Takes one profile of a series. A series with bad labels is refused with all of its profiles; the
+/* Counts the labels of a series towards the limit of the turn. Of too many they are the most of
+ * it. */
+static void account_labels(struct pyroscope_exchange *exchange)
+{
+    const struct push_series *series = &exchange->series;
+    const struct series *labels = &series->labels;
+    if (series->has_too_many_labels)
+        exchange->turn_bytes += (uint64_t)(series->samples.end - series->samples.at);
+    for (size_t i = 0; i < labels->count; i++)
+        exchange->turn_bytes +=
+            labels->labels[i].name.size + labels->labels[i].value.size + PYROSCOPE_TURN_LABEL_BYTES;
+}
+
+/* Reads the labels of the next series. One with bad labels is refused with all of its profiles; the
  * others are still processed. */
+static enum pyroscope_step begin_series(struct pyroscope_exchange *exchange)
+{
+    struct push_series *series = &exchange->series;
+    struct error error = {.text = ""};
+    exchange->has_series = false;
+    if (!push_next_series(&exchange->push, series))
+        return PYROSCOPE_STEP_END;
+    account_labels(exchange);
+    if (series->has_too_many_labels)
+        error_set(&error, "more than %d labels in one series", SERIES_LABELS_MAX);
+    else
+        exchange->has_series =
+            series_check(&series->labels, &error) &&
+            upload_check_series(&series->labels, exchange->receiver->limits, &error);
+    return exchange->has_series ? PYROSCOPE_STEP_NONE : refuse(exchange, error.text);
+}
+
+/* Takes one profile of a series, or the labels of the next one. */
 static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
 {
     const struct pyroscope_receiver *receiver = exchange->receiver;
@@ -97,20 +128,9 @@ static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
     struct pprof_upload upload;
     struct error error = {.text = ""};
     assert(exchange->batch == NULL);
-    while (exchange->profile.data == NULL) {
-        if (exchange->has_series && push_next_profile(series, &exchange->profile))
-            break;
-        if (!push_next_series(&exchange->push, series))
-            return PYROSCOPE_STEP_END;
-        exchange->has_series = false;
-        if (series->has_too_many_labels)
-            error_set(&error, "more than %d labels in one series", SERIES_LABELS_MAX);
-        else
-            exchange->has_series = series_check(&series->labels, &error) &&
-                                   upload_check_series(&series->labels, receiver->limits, &error);
-        if (!exchange->has_series)
-            refuse(exchange, error.text);
-    }
+    if (exchange->profile.data == NULL &&
+        !(exchange->has_series && push_next_profile(series, &exchange->profile)))
+        return begin_series(exchange);
     if (exchange->inflated_bytes > PYROSCOPE_INFLATED_BYTES_MAX) {
         pyroscope_refuse(exchange, STATUS_RESOURCE_EXHAUSTED,
                          "the profiles of this request inflate to more than 256 MiB");

@@ -20,10 +20,12 @@ enum { PYROSCOPE_RESERVE_PART = 16 };
 
 /* Small files can inflate to large ones, and a request holds many: all files of a request together
  * may inflate to PYROSCOPE_INFLATED_BYTES_MAX. After each PYROSCOPE_TURN_BYTES other requests have
- * their turn; each file counts PYROSCOPE_TURN_FILE_BYTES more, the least cost of reading it. */
+ * their turn; each file counts PYROSCOPE_TURN_FILE_BYTES more, the least cost of reading it, and
+ * each label of a series PYROSCOPE_TURN_LABEL_BYTES. */
 #define PYROSCOPE_INFLATED_BYTES_MAX (256 * MIB)
 #define PYROSCOPE_TURN_BYTES         (1 * MIB)
 #define PYROSCOPE_TURN_FILE_BYTES    (16 * KIB)
+#define PYROSCOPE_TURN_LABEL_BYTES   128
 #define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
 
 /* Profiles of one request, and their bytes without those of the last one, that are in the pipelines

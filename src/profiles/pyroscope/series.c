@@ -6,6 +6,8 @@
 #include "src/profiles/pprof/otlp_text.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { SHOWN_BYTES_MAX = 64 };
 
@@ -38,6 +40,35 @@ static bool refuse(struct error *error, const char *what, struct slice name)
                      shown.size > 0 ? (const char *)shown.data : "");
 }
 
+static int compare_names(const void *left, const void *right)
+{
+    return slice_compare(((const struct series_label *)left)->name,
+                         ((const struct series_label *)right)->name);
+}
+
+static bool has_sorted_names(const struct series *series)
+{
+    for (size_t i = 1; i < series->count; i++)
+        if (slice_compare(series->labels[i - 1].name, series->labels[i].name) >= 0)
+            return false;
+    return true;
+}
+
+/* Clients mostly sort them, so that this takes one pass. */
+static bool has_each_name_once(const struct series *series, struct error *error)
+{
+    struct series sorted;
+    if (has_sorted_names(series))
+        return true;
+    sorted.count = series->count;
+    memcpy(sorted.labels, series->labels, series->count * sizeof(series->labels[0]));
+    qsort(sorted.labels, sorted.count, sizeof(sorted.labels[0]), compare_names);
+    for (size_t i = 1; i < sorted.count; i++)
+        if (slice_equal(sorted.labels[i - 1].name, sorted.labels[i].name))
+            return refuse(error, "duplicate label name", sorted.labels[i].name);
+    return true;
+}
+
 bool series_check(const struct series *series, struct error *error)
 {
     size_t private_count = 0;
@@ -52,10 +83,9 @@ bool series_check(const struct series *series, struct error *error)
         if (value.size > SERIES_VALUE_BYTES_MAX || otlp_text_valid(value) < value.size)
             return refuse(error, "invalid value of label: expected at most 65535 bytes of UTF-8",
                           name);
-        for (size_t k = 0; k < i; k++)
-            if (slice_equal(series->labels[k].name, name))
-                return refuse(error, "duplicate label name", name);
     }
+    if (!has_each_name_once(series, error))
+        return false;
     const struct slice *name = series_find(series, "__name__");
     const struct slice *service = series_find(series, "service_name");
     if (service != NULL && service->size == 0)

@@ -37,6 +37,8 @@ static void labels_keep_the_rules_of_the_server(void **state)
         {"service_name=a", "profile series has no name: the label __name__ is missing"},
         {"__name__=,a=b", "profile series has no name: the label __name__ is missing"},
         {"__name__=x,a=b,a=c", "duplicate label name: 'a'"},
+        {"c=1,__name__=x,b=2,a=3,b=4", "duplicate label name: 'b'"},
+        {"c=1,__name__=x,b=2,a=3", ""},
         {"__name__=x,=c", "invalid label name: expected UTF-8 that is not empty"},
         {"__name__=x,\xff=c", "invalid label name: expected UTF-8 that is not empty"},
         {"__name__=x,a=\xff", "invalid value of label: expected at most 65535 bytes of UTF-8: 'a'"},

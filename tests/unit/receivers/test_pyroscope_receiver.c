@@ -570,6 +570,31 @@ static void a_request_of_many_profiles_gives_others_their_turn(void **state)
     pyroscope_stop();
 }
 
+/* So does one of many series that are refused: none of them has a name. */
+static void a_request_of_many_refused_series_gives_others_their_turn(void **state)
+{
+    enum { SERIES_COUNT = 1000 };
+    (void)state;
+    struct byte_run series = {0};
+    struct byte_run request = {0};
+    for (unsigned i = 0; i < SERIES_LABELS_MAX; i++) {
+        const char label[] = {0x0a, 3, 'a', (char)('0' + i / 16), (char)('a' + i % 16)};
+        assert_true(byte_run_append_message(&series, NULL, 1, slice_of(label, sizeof(label))));
+    }
+    for (unsigned i = 0; i < SERIES_COUNT; i++)
+        assert_true(byte_run_append_message(&request, NULL, 1, byte_run_slice(&series)));
+    /* A profile, as in every request. */
+    assert_true(byte_run_append_message(&series, NULL, 2, slice_of("\x0a\0", 2)));
+    assert_true(byte_run_append_message(&request, NULL, 1, byte_run_slice(&series)));
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
+    pyroscope_ask(push_line, PROTO, byte_run_slice(&request), TURNS);
+    assert_string_equal(pyroscope.response, "");
+    pyroscope_ask("GET /ready", "", slice_of_text(""), PATIENT_TURNS);
+    pyroscope_stop();
+    scratch_fini(&series.scratch, NULL);
+    scratch_fini(&request.scratch, NULL);
+}
+
 /* A pipeline keeps each of 1 000 profiles for 200 ms: one at a time they would take 200 seconds. */
 static void a_slow_pipeline_gets_many_profiles_at_a_time(void **state)
 {
@@ -697,6 +722,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_last_of_several_pipelines_ends_a_request_without_client,
                                         set_up, tear_down),
         cmocka_unit_test(a_request_of_many_profiles_gives_others_their_turn),
+        cmocka_unit_test(a_request_of_many_refused_series_gives_others_their_turn),
         cmocka_unit_test(a_slow_pipeline_gets_many_profiles_at_a_time),
         cmocka_unit_test(what_a_request_inflates_to_is_bounded),
         cmocka_unit_test_setup_teardown(the_tenant_is_context, set_up, tear_down),
