@@ -69,10 +69,22 @@ const struct component_factory *component_factory_find(const struct loader *load
 struct config_component *component_set_find(const struct component_set *set,
                                             enum component_kind kind, const char *id)
 {
-    for (size_t i = 0; i < set->count; i++)
-        if (set->kinds[i] == kind && strcmp(set->items[i].id, id) == 0)
-            return &set->items[i];
-    return NULL;
+    const struct node *ids = &set->ids[kind];
+    const struct node_entry *entry = node_find(ids, id);
+    if (entry == NULL)
+        return NULL;
+    return &set->items[set->places[set->firsts[kind] + (size_t)(entry - ids->entries)]];
+}
+
+struct suggestion component_set_suggest(const struct loader *loader,
+                                        const struct component_set *set, unsigned kinds,
+                                        const char *found)
+{
+    struct suggestion suggestion = loader_suggestion(loader, found);
+    for (size_t i = 0; i < set->count && suggestion.considered < SUGGESTION_CANDIDATES_MAX; i++)
+        if ((kinds & 1u << set->kinds[i]) != 0)
+            suggestion_consider(&suggestion, set->items[i].id);
+    return suggestion;
 }
 
 /* Lists the types that there are, and says why one that users know from elsewhere is missing. */
@@ -83,7 +95,7 @@ static void report_unknown(struct loader *loader, const struct path *path,
     char values[VALID_VALUES_MAX] = "";
     size_t length = 0;
     bool is_other_kind = false;
-    struct suggestion suggestion = suggestion_for(identifier->type);
+    struct suggestion suggestion = loader_suggestion(loader, identifier->type);
     for (size_t i = 0; loader->factories[i] != NULL; i++) {
         const struct component_factory *factory = loader->factories[i];
         if (factory->kind != kind)
@@ -156,7 +168,10 @@ static void load_component(struct loader *loader, const struct path *parent,
     set->kinds[set->count] = kind;
     set->items[set->count] =
         (struct config_component){.id = loader_copy_text(loader, identifier.id)};
+    set->places[set->count] = set->count;
     struct config_component *component = &set->items[set->count++];
+    node_add(&loader->arena, &set->ids[kind],
+             (struct node_entry){.key = component->id, .value = entry->value});
     const struct component_factory *factory =
         component_factory_find(loader, kind, identifier.type, &component->alias);
     if (factory == NULL) {
@@ -196,6 +211,9 @@ void component_set_load(struct loader *loader, const struct node *root, struct c
         set->capacity += root->entries[i].value->count;
     set->items = loader_zalloc(loader, set->capacity * sizeof(*set->items));
     set->kinds = loader_zalloc(loader, set->capacity * sizeof(*set->kinds));
+    set->places = loader_zalloc(loader, set->capacity * sizeof(*set->places));
+    for (size_t i = 0; i < COMPONENT_KINDS; i++)
+        set->ids[i].kind = NODE_MAP;
     struct path top = {.parent = NULL};
     for (size_t i = 0; i < root->count; i++) {
         const struct node_entry *section = &root->entries[i];
@@ -207,6 +225,7 @@ void component_set_load(struct loader *loader, const struct node *root, struct c
         if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
             loader_problem(loader, node->position, &path, "found %s, expected a map of components",
                            node_describe(node).text);
+        set->firsts[kind] = set->count;
         for (size_t j = 0; node->kind == NODE_MAP && j < node->count; j++)
             load_component(loader, &path, &node->entries[j], kind, set);
     }

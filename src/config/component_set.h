@@ -12,6 +12,7 @@
 
 struct error;
 struct loader;
+struct suggestion;
 
 enum { COMPONENT_KINDS = EXTENSION + 1 };
 
@@ -20,6 +21,11 @@ struct component_set {
     size_t capacity;
     struct config_component *items; /* factory NULL: its problem is reported already */
     enum component_kind *kinds;     /* beside items */
+    /* Finds them: maps whose keys are the ids of one kind; where the first id of each kind is in
+     * places; and where each id's item is. */
+    struct node ids[COMPONENT_KINDS];
+    size_t firsts[COMPONENT_KINDS];
+    size_t *places;
 };
 
 /* "receiver", "receivers". */
@@ -32,6 +38,10 @@ void component_set_load(struct loader *loader, const struct node *root, struct c
 /* NULL: not defined. */
 struct config_component *component_set_find(const struct component_set *set,
                                             enum component_kind kind, const char *id);
+/* The id that is meant, of a component of these kinds (bits). */
+struct suggestion component_set_suggest(const struct loader *loader,
+                                        const struct component_set *set, unsigned kinds,
+                                        const char *found);
 /* The factory of this kind whose type or alias this is, or NULL. ret_alias may be NULL. */
 const struct component_factory *component_factory_find(const struct loader *loader,
                                                        enum component_kind kind, const char *type,

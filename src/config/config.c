@@ -193,7 +193,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
         bool is_known = false;
         const struct node_entry *entry = &root->entries[i];
         struct path inner = {.parent = &path, .key = entry->key};
-        struct suggestion suggestion = suggestion_for(entry->key);
+        struct suggestion suggestion = loader_suggestion(loader, entry->key);
         for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
             is_known |= strcmp(entry->key, keys[j]) == 0;
             suggestion_consider(&suggestion, keys[j]);
@@ -229,10 +229,8 @@ static bool load(struct loader *loader, const struct config_request *request, st
         for (size_t i = 0; i < config->extensions_count; i++)
             is_listed |= config->extensions[i] == extension;
         if (extension == NULL) {
-            struct suggestion suggestion = suggestion_for(noted->name);
-            for (size_t i = 0; i < set.count; i++)
-                if (set.kinds[i] == EXTENSION)
-                    suggestion_consider(&suggestion, set.items[i].id);
+            struct suggestion suggestion =
+                component_set_suggest(loader, &set, 1u << EXTENSION, noted->name);
             loader_problem(loader, noted->position, noted->path,
                            "failed to resolve %s \"%s\": %s not found; expected an extension that "
                            "is defined below extensions%s",

@@ -269,7 +269,7 @@ static void decode_choice(const struct site *site, const struct config_field *fi
     bool is_unset = field->refuses_empty && node->kind == NODE_NULL;
     bool is_empty = field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0';
     const char *found = is_unset ? "" : is_empty ? NULL : decode_text_of(node);
-    struct suggestion suggestion = suggestion_for(found != NULL ? found : "");
+    struct suggestion suggestion = loader_suggestion(site->loader, found != NULL ? found : "");
     if (field->is_level && node->kind == NODE_NULL) {
         *index = 0;
         return;
@@ -746,7 +746,7 @@ static void decode_map(const struct site *site, const struct config_field *secti
             continue;
         struct path path = {.parent = site->path, .key = entry->key};
         if (field == NULL) {
-            struct suggestion suggestion = suggestion_for(entry->key);
+            struct suggestion suggestion = loader_suggestion(site->loader, entry->key);
             for (const struct config_field *known = section->fields;
                  known != NULL && known->key != NULL; known++)
                 suggestion_consider(&suggestion, known->key);

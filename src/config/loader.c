@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/config/config_limits.h"
 #include "src/config/config_types.h"
+#include "src/config/suggest.h"
 
 enum { PROBLEM_TEXT_MAX = 2048 };
 
@@ -202,6 +203,14 @@ void loader_notice(struct loader *loader, struct position position, const struct
 size_t loader_problems(const struct loader *loader)
 {
     return loader->problems.count + loader->problems.dropped;
+}
+
+struct suggestion loader_suggestion(const struct loader *loader, const char *found)
+{
+    struct suggestion suggestion = suggestion_for(found);
+    if (loader->problems.count == CONFIG_ERRORS_MAX)
+        suggestion.considered = SUGGESTION_CANDIDATES_MAX;
+    return suggestion;
 }
 
 void *loader_zalloc(struct loader *loader, size_t size)

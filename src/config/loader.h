@@ -16,6 +16,7 @@ struct config_skip;
 struct config_field;
 struct config_problems;
 struct feature_gates;
+struct suggestion;
 
 /* A position in the tree: a chain on the stack, printed as receivers::otlp::protocols. */
 struct path {
@@ -95,6 +96,8 @@ void loader_notice(struct loader *loader, struct position position, const struct
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Number of problems so far. */
 size_t loader_problems(const struct loader *loader);
+/* suggestion_for, for the next problem: one that takes no candidates if that is not shown. */
+struct suggestion loader_suggestion(const struct loader *loader, const char *found);
 /* arena_alloc, zeroed. */
 void *loader_zalloc(struct loader *loader, size_t size) __attribute__((returns_nonnull));
 char *loader_copy_text(struct loader *loader, const char *text) __attribute__((returns_nonnull));

@@ -66,10 +66,8 @@ static bool load_references(struct loader *loader, const struct component_set *s
         if (component == NULL && takes_connectors)
             component = component_set_find(set, CONNECTOR, identifier.id);
         if (component == NULL) {
-            struct suggestion suggestion = suggestion_for(identifier.id);
-            for (size_t j = 0; j < set->count; j++)
-                if (set->kinds[j] == kind || (set->kinds[j] == CONNECTOR && takes_connectors))
-                    suggestion_consider(&suggestion, set->items[j].id);
+            unsigned kinds = 1u << kind | (takes_connectors ? 1u << CONNECTOR : 0);
+            struct suggestion suggestion = component_set_suggest(loader, set, kinds, identifier.id);
             loader_problem(loader, value->position, references->blamed,
                            "references %s \"%s\" which is not configured; expected one of those "
                            "below %s%s%s",
@@ -159,7 +157,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
            strcmp(identifier.type, signal_name((enum signal_kind)signal)) != 0)
         signal++;
     if (signal == SIGNAL_KINDS) {
-        struct suggestion suggestion = suggestion_for(identifier.type);
+        struct suggestion suggestion = loader_suggestion(loader, identifier.type);
         for (unsigned i = 0; i < SIGNAL_KINDS; i++)
             suggestion_consider(&suggestion, signal_name((enum signal_kind)i));
         loader_problem(loader, position, site->path,
@@ -183,7 +181,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
         bool is_known = false;
         const struct node_entry *entry = &node->entries[i];
         struct path path = {.parent = site->path, .key = entry->key};
-        struct suggestion suggestion = suggestion_for(entry->key);
+        struct suggestion suggestion = loader_suggestion(loader, entry->key);
         for (enum component_kind kind = RECEIVER; kind <= EXPORTER; kind++) {
             is_known |= strcmp(entry->key, component_kind_section(kind)) == 0;
             suggestion_consider(&suggestion, component_kind_section(kind));
@@ -254,6 +252,7 @@ void pipelines_load(struct loader *loader, const struct node *service, struct po
         return;
     }
     struct config_pipeline *pipelines = loader_zalloc(loader, node->count * sizeof(*pipelines));
+    struct node ids = {.kind = NODE_MAP};
     size_t count = 0;
     size_t problems = loader_problems(loader);
     for (size_t i = 0; i < node->count; i++) {
@@ -262,10 +261,10 @@ void pipelines_load(struct loader *loader, const struct node *service, struct po
         struct pipeline_site site = {.loader = loader, .set = set, .path = &inner, .entry = entry};
         if (!load_pipeline(&site, &pipelines[count]))
             continue;
-        bool is_repeated = false;
-        for (size_t j = 0; j < count; j++)
-            is_repeated |= strcmp(pipelines[j].id, pipelines[count].id) == 0;
-        if (is_repeated)
+        if (node_find(&ids, pipelines[count].id) == NULL)
+            node_add(&loader->arena, &ids,
+                     (struct node_entry){.key = pipelines[count].id, .value = entry->value});
+        else
             loader_problem(loader, entry->position, &inner,
                            "duplicate name \"%s\" after blanks are removed; expected each name "
                            "once",

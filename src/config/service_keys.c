@@ -305,7 +305,7 @@ static int take_level(const struct telemetry_key *key, const struct levels *leve
     if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= levels->integer_max)
         return node->integer + 1 < levels->highest ? (int)node->integer + 1 : levels->highest;
     const char *text = node->kind == NODE_TEXT ? node->text : NULL;
-    struct suggestion suggestion = suggestion_for(text != NULL ? text : "");
+    struct suggestion suggestion = loader_suggestion(key->site->loader, text != NULL ? text : "");
     for (const struct word *word = levels->words; word->text != NULL; word++) {
         if (text != NULL && strcasecmp(word->text, text) == 0)
             return word->value;

@@ -25,8 +25,10 @@ struct suggestion suggestion_for(const char *found)
 
 void suggestion_consider(struct suggestion *suggestion, const char *candidate)
 {
-    if (strlen(suggestion->found) > NAME_BYTES_MAX || strlen(candidate) > NAME_BYTES_MAX)
+    if (suggestion->considered == SUGGESTION_CANDIDATES_MAX ||
+        strlen(suggestion->found) > NAME_BYTES_MAX || strlen(candidate) > NAME_BYTES_MAX)
         return;
+    suggestion->considered++;
     /* Differences in case cost nothing: the user knows the name. */
     size_t rows[3][NAME_BYTES_MAX + 1];
     size_t a_size = strlen(suggestion->found);

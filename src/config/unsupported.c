@@ -80,6 +80,8 @@ size_t unsupported_settle(struct loader *loader, struct component_set *set)
         noted->user = &set->items[places[noted->user - set->items]];
     memcpy(set->items, items, set->count * sizeof(items[0]));
     memcpy(set->kinds, kinds, set->count * sizeof(kinds[0]));
+    /* Until now each was where it had been added. */
+    memcpy(set->places, places, set->count * sizeof(places[0]));
     return kept;
 }
 
