@@ -207,6 +207,7 @@ static void read_process(struct thrift_reader *reader)
     struct jaeger_request *request = request_of(reader);
     struct slice service = slice_of("", 0);
     struct thrift_field field = {.number = 0};
+    size_t first = request->tags_count;
     unsigned seen = 0;
     while (!has_failed(reader) && thrift_next_field(reader, &field)) {
         note(&seen, &field);
@@ -218,7 +219,7 @@ static void read_process(struct thrift_reader *reader)
             thrift_skip(reader, field.type);
     }
     if (has_all(reader, seen, PROCESS_REQUIRED, "a Process with serviceName"))
-        jaeger_put_process(request, &request->process, 0, service);
+        jaeger_put_process(request, &request->process, first, service);
 }
 
 static void read_span(struct thrift_reader *reader)

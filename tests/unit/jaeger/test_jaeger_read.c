@@ -500,6 +500,24 @@ static void a_call_is_its_batch(void **state)
     mem_free(expected);
 }
 
+/* A call has one batch, but a client may write the argument twice. */
+static void a_process_has_no_tags_of_the_span_before_it(void **state)
+{
+    struct message batch = thrift_batch();
+    struct message call = call_of(STRICT, "emitBatch", &batch);
+    (void)state;
+    call.size--;
+    add_head(&call, 12, 1);
+    add(&call, batch.bytes, batch.size);
+    add_number(&call, 0, 1);
+    const char *found = read_body(JAEGER_BINARY_CALL, call.bytes, call.size);
+    const char *resource = strstr(found, "\"resource\":");
+    assert_non_null(resource);
+    assert_null(strstr(resource + 1, "\"resource\":"));
+    expect_part(found, "\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":"
+                       "{\"stringValue\":\"back\"}}]}");
+}
+
 static void neighbours_of_one_process_and_scope_are_together(void **state)
 {
     struct message spans[3] = {proto_span(), proto_span(), {.size = 0}};
@@ -663,6 +681,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_span_of_protobuf_becomes_one_of_otlp),
         cmocka_unit_test(a_span_of_thrift_becomes_one_of_otlp),
+        cmocka_unit_test(a_process_has_no_tags_of_the_span_before_it),
         cmocka_unit_test(a_call_is_its_batch),
         cmocka_unit_test(neighbours_of_one_process_and_scope_are_together),
         cmocka_unit_test(the_process_of_a_batch_is_written_once),
