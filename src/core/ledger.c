@@ -107,30 +107,44 @@ void ledger_take_over(struct ledger *ledger, enum signal_kind signal, uint64_t i
 void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items)
 {
     assert(signal < SIGNAL_KINDS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     counter_add(&ledger->signals[signal].stored, items);
 }
 
 void ledger_release(struct ledger *ledger, enum signal_kind signal, uint64_t items)
 {
     assert(signal < SIGNAL_KINDS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
     uint64_t stored = counter_read(&ledger->signals[signal].stored);
     assert(stored >= items);
     counter_set(&ledger->signals[signal].stored, stored - items);
 }
 
-uint64_t ledger_abandon(struct ledger *ledger)
+void ledger_close(struct ledger *ledger)
+{
+    atomic_store(&ledger->is_closed, 1);
+}
+
+uint64_t ledger_abandon_all(struct ledger *const *ledgers, size_t count)
 {
     uint64_t items = 0;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
-        struct ledger_signal *row = &ledger->signals[signal];
-        uint64_t in_flight = counter_read(&row->in_flight);
-        uint64_t stored = counter_read(&row->stored);
-        uint64_t deferred = stored < in_flight ? stored : in_flight;
-        counter_add(&row->deferred, deferred);
-        counter_add(&row->dropped[LOSS_SHUTDOWN], in_flight - deferred);
-        counter_set(&row->in_flight, 0);
-        items += in_flight - deferred;
+        uint64_t stored = 0;
+        for (size_t i = 0; i < count; i++)
+            stored += counter_read(&ledgers[i]->signals[signal].stored);
+        for (size_t i = 0; i < count; i++) {
+            struct ledger_signal *row = &ledgers[i]->signals[signal];
+            assert(atomic_load(&ledgers[i]->is_closed));
+            uint64_t in_flight = counter_read(&row->in_flight);
+            uint64_t deferred = stored < in_flight ? stored : in_flight;
+            stored -= deferred;
+            counter_add(&row->deferred, deferred);
+            counter_add(&row->dropped[LOSS_SHUTDOWN], in_flight - deferred);
+            counter_set(&row->in_flight, 0);
+            items += in_flight - deferred;
+        }
     }
-    atomic_store(&ledger->is_closed, 1);
     return items;
 }

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/signal_kind.h"
@@ -42,7 +43,7 @@ struct ledger_signal {
 
 struct ledger {
     struct ledger_signal signals[SIGNAL_KINDS];
-    _Atomic int is_closed; /* after ledger_abandon: nothing more is counted */
+    _Atomic int is_closed; /* after ledger_close: nothing more is counted */
 };
 
 /* In flight, with what is on its way to another lane; negative where more came from others than
@@ -76,6 +77,9 @@ void ledger_take_over(struct ledger *ledger, enum signal_kind signal, uint64_t i
 /* The journal has them, too, until ledger_release. */
 void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items);
 void ledger_release(struct ledger *ledger, enum signal_kind signal, uint64_t items);
-/* The drain is over: drops everything in flight that the journal does not have, and closes the
- * ledger. Returns the number of items dropped. */
-uint64_t ledger_abandon(struct ledger *ledger);
+/* The drain is over: nothing more is counted. On the ledger's lane. */
+void ledger_close(struct ledger *ledger);
+/* Of the ledgers of all lanes, which are closed: drops everything in flight that the journal does
+ * not have. It has items for the lane that they came to, and another one may hold them. Returns the
+ * number of items dropped. On one thread. */
+uint64_t ledger_abandon_all(struct ledger *const *ledgers, size_t count);

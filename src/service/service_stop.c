@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/stop_latch.h"
@@ -46,7 +47,6 @@ struct stop_run {
     size_t processor; /* in STOP_PROCESSORS: which of each pipeline */
     unsigned lanes_pending;
     bool is_forced; /* on lane 0 only */
-    _Atomic uint64_t abandoned_items;
     struct timer deadline;
     void (*done)(bool is_forced, void *arg);
     void *arg;
@@ -103,7 +103,6 @@ static void finish(struct stop_run *run)
     void (*done)(bool, void *) = run->done;
     void *arg = run->arg;
     bool is_forced = run->is_forced;
-    service->abandoned_items = atomic_load(&run->abandoned_items);
     lane_timer_stop(service->lanes[0].lane, &run->deadline);
     journals_stop(service, is_forced);
     service->stop_run = NULL;
@@ -277,14 +276,25 @@ struct abandon_task {
     struct service_lane *part;
 };
 
+/* Of all lanes: items may have gone from one to another. */
+static void abandon_items(struct service *service)
+{
+    struct ledger *ledgers[LANES_MAX];
+    for (unsigned i = 0; i < service->lanes_count; i++)
+        ledgers[i] = &service->lanes[i].ledger;
+    service->abandoned_items = ledger_abandon_all(ledgers, service->lanes_count);
+}
+
 static void on_abandoned(struct lane_task *task)
 {
     struct abandon_task *abandon = (struct abandon_task *)task;
     struct stop_run *run = abandon->run;
     mem_free(abandon);
     assert(run->lanes_pending > 0);
-    if (--run->lanes_pending == 0)
-        finish(run);
+    if (--run->lanes_pending > 0)
+        return;
+    abandon_items(run->service);
+    finish(run);
 }
 
 static void on_abandon(struct lane_task *task)
@@ -292,7 +302,7 @@ static void on_abandon(struct lane_task *task)
     struct abandon_task *abandon = (struct abandon_task *)task;
     struct stop_run *run = abandon->run;
     assert(lane_is_current(abandon->part->lane));
-    atomic_fetch_add(&run->abandoned_items, ledger_abandon(&abandon->part->ledger));
+    ledger_close(&abandon->part->ledger);
     abandon->task.fn = on_abandoned;
     lane_post(run->service->lanes[0].lane, &abandon->task);
 }

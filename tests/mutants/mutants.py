@@ -1427,6 +1427,8 @@ MUTANTS = [
     Mutant("what statements refuse is not offered again", "src/core/receipt.h",
            "!outcome->is_permanent && !outcome->is_lasting;", "!outcome->is_permanent;",
            ("test_statements_pipeline",)),
+    Mutant("a forced stop defers what the journal has for another lane", "src/core/ledger.c",
+           "stored += counter_read(&ledgers[i]", "stored = counter_read(&ledgers[i]", ("test_ledger",)),
     Mutant("tail_sampling: a stop lets blocked senders in", "src/service/service_stop.c",
            "component->factory->release_senders(component);", ";", ("test_tail_sampling_pipeline",)),
     Mutant("former scopes are left out where there are others", "src/otlp/former_scopes.c",
