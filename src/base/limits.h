@@ -119,9 +119,12 @@ enum {
     TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
     TLS_READ_BYTES = 64 * 1024,   /* ciphertext per read */
-    TLS_REPLIES_BYTES_MAX = 256 * 1024, /* waiting for a peer that does not read */
-    TLS_IDLE_BYTES_MAX = 64 * 1024,     /* records without data (KeyUpdate) between two with data */
-    TLS_IDLE_RECORDS_PER_TURN = 256,    /* … that are read in one turn; each takes 6 µs */
+    TLS_FLIGHT_BYTES_MAX = 256 * 1024, /* our side of a handshake, certificates included */
+    TLS_REPLIES_BYTES_MAX =
+        16 * 1024,                   /* then, to KeyUpdate, waiting for a peer that does not read */
+    TLS_WRITE_BYTES = 64 * 1024,     /* encrypted at a time, when the socket has taken the last */
+    TLS_IDLE_BYTES_MAX = 64 * 1024,  /* records without data (KeyUpdate) between two with data */
+    TLS_IDLE_RECORDS_PER_TURN = 256, /* … that are read in one turn; each takes 6 µs */
     TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* from a client, before the handshake is complete */
     TLS_HANDSHAKES_PART = 4              /* all handshakes of a server share 1/4 of the budget */
 };

@@ -216,9 +216,17 @@ static void on_late_write(uv_write_t *request, int status)
     }
     if (connection->writes_waiting > 0)
         return;
+    /* The rest of a response keeps its deadline. */
+    const uint64_t due_ns = connection->rest != NULL ? connection->write_deadline_ns : UINT64_MAX;
     connection->write_deadline_ns = UINT64_MAX;
-    if (connection->tls != NULL && !server_tls_flush(connection))
+    if (connection->tls != NULL && !server_tls_flush(connection)) {
+        bool is_whole = connection->server->settings.write_deadline_ns > 0;
+        if (!connection->is_closing && is_whole && due_ns < connection->write_deadline_ns) {
+            connection->write_deadline_ns = due_ns;
+            arm_timer(connection);
+        }
         return;
+    }
     if (connection->protocol != NULL)
         connection->protocol->written(connection->state);
 }

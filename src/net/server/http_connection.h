@@ -19,6 +19,7 @@
 
 struct budget;
 struct http_connection;
+struct plain_rest;
 struct tls_channel;
 
 enum {
@@ -98,6 +99,7 @@ struct http_connection {
     struct lane_job tls_job;    /* continues with input that the channel holds */
     uint64_t tls_charge;        /* to the server's budget */
     uint64_t tls_input;         /* bytes received during the handshake */
+    struct plain_rest *rest;    /* plaintext that waits for the socket; NULL: none */
     struct timer timer;         /* fires at the earlier deadline, or before */
     uint64_t deadline_ns;       /* UINT64_MAX: none */
     uint64_t write_deadline_ns; /* while writes wait */
@@ -160,9 +162,11 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
 void server_tls_begin(struct http_connection *connection);
 /* Ciphertext was read. */
 void server_tls_receive(struct http_connection *connection, const uint8_t *data, size_t size);
-/* Like http_connection_write. */
+/* Like http_connection_write. Encrypts as much as the socket takes, and keeps the rest: charged,
+ * and only while a write waits. */
 bool server_tls_write(struct http_connection *connection, uv_buf_t *parts, unsigned count);
-/* Writes waiting ciphertext. False: some of it still waits, or the connection is closing. */
+/* Writes waiting ciphertext, then plaintext. False: some still waits, or the connection is closing.
+ */
 bool server_tls_flush(struct http_connection *connection);
 /* Sends close_notify. Returns the same. */
 bool server_tls_end(struct http_connection *connection);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves bytes between a socket, a TLS channel and a protocol. While the socket takes no more,
- * ciphertext waits in the channel, which bounds it. While the protocol has paused, what was read
- * last, TLS_READ_BYTES at most, waits there too: the socket is read again once it is used up. On
- * the server's lane. */
+/* Moves bytes between a socket, a TLS channel and a protocol. While the socket takes no more, the
+ * plaintext of a response waits; replies to the client's records wait in the channel, which bounds
+ * them. While the protocol has paused, what was read last, TLS_READ_BYTES at most, waits there too:
+ * the socket is read again once it is used up. On the server's lane. */
 #include "src/net/server/http_connection.h"
 
 #include "src/base/budget.h"
@@ -77,7 +77,70 @@ static void refuse(struct http_connection *connection, const char *reason, bool 
     http_connection_abort(connection);
 }
 
-bool server_tls_flush(struct http_connection *connection)
+/* Plaintext that is encrypted once the socket has taken what came before it. */
+struct plain_rest {
+    size_t size;
+    size_t at; /* what is encrypted already */
+    uint8_t data[];
+};
+
+static void free_rest(struct http_connection *connection)
+{
+    struct plain_rest *rest = connection->rest;
+    if (rest == NULL)
+        return;
+    budget_return(connection->budget, sizeof(*rest) + rest->size);
+    mem_free_large(rest, sizeof(*rest) + rest->size);
+    connection->rest = NULL;
+}
+
+/* Keeps what the socket does not take now, behind what is kept already. Charges from the margin,
+ * too, as for output in cleartext. */
+static void keep_rest(struct http_connection *connection, const uv_buf_t *parts, unsigned count)
+{
+    struct plain_rest *old = connection->rest;
+    size_t size = old != NULL ? old->size - old->at : 0;
+    size_t used = size;
+    assert(connection->writes_waiting > 0);
+    for (unsigned i = 0; i < count; i++)
+        size += parts[i].len;
+    if (size == used)
+        return;
+    const size_t bytes = sizeof(*old) + size;
+    struct plain_rest *rest = NULL;
+    if (budget_try_take_margin(connection->budget, bytes)) {
+        rest = mem_try_alloc_large(bytes);
+        if (rest == NULL)
+            budget_return(connection->budget, bytes);
+    }
+    if (rest == NULL) {
+        http_connection_close(connection);
+        return;
+    }
+    rest->size = size;
+    rest->at = 0;
+    if (used > 0)
+        memcpy(rest->data, old->data + old->at, used);
+    for (unsigned i = 0; i < count; i++) {
+        if (parts[i].len > 0)
+            memcpy(rest->data + used, parts[i].base, parts[i].len);
+        used += parts[i].len;
+    }
+    free_rest(connection);
+    connection->rest = rest;
+}
+
+/* False: the connection is closing, since the channel has failed. */
+static bool encrypt(struct http_connection *connection, const void *data, size_t size)
+{
+    const struct slice plaintext = {.data = data, .size = size};
+    if (!tls_channel_write(connection->tls, plaintext))
+        http_connection_close(connection);
+    return !connection->is_closing;
+}
+
+/* Writes ciphertext. False: some of it waits, or the connection is closing. */
+static bool send_output(struct http_connection *connection)
 {
     assert(!connection->is_closing);
     if (connection->writes_waiting > 0)
@@ -88,6 +151,23 @@ bool server_tls_flush(struct http_connection *connection)
     uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
     bool is_written = http_connection_send(connection, &part, 1);
     tls_channel_sent(connection->tls, output.size);
+    return is_written;
+}
+
+bool server_tls_flush(struct http_connection *connection)
+{
+    bool is_written = send_output(connection);
+    while (is_written && connection->rest != NULL) {
+        struct plain_rest *rest = connection->rest;
+        size_t left = rest->size - rest->at;
+        size_t step = left < TLS_WRITE_BYTES ? left : TLS_WRITE_BYTES;
+        if (!encrypt(connection, rest->data + rest->at, step))
+            return false;
+        rest->at += step;
+        if (rest->at == rest->size)
+            free_rest(connection);
+        is_written = send_output(connection);
+    }
     return is_written;
 }
 
@@ -232,19 +312,37 @@ void server_tls_receive(struct http_connection *connection, const uint8_t *data,
 bool server_tls_write(struct http_connection *connection, uv_buf_t *parts, unsigned count)
 {
     assert(!connection->is_closing);
-    for (unsigned i = 0; i < count; i++) {
-        struct slice part = {.data = (const uint8_t *)parts[i].base, .size = parts[i].len};
-        if (!tls_channel_write(connection->tls, part)) {
-            http_connection_close(connection);
-            return false;
+    size_t unsent = 0;
+    bool is_written = connection->writes_waiting == 0;
+    /* The head of a response is sent with the beginning of its body. */
+    for (; is_written && count > 0; parts++, count--) {
+        while (is_written && parts->len > 0) {
+            size_t room = TLS_WRITE_BYTES - unsent;
+            size_t step = parts->len < room ? parts->len : room;
+            if (!encrypt(connection, parts->base, step))
+                return false;
+            parts->base += step;
+            parts->len -= step;
+            unsent += step;
+            if (unsent < TLS_WRITE_BYTES)
+                continue;
+            unsent = 0;
+            is_written = send_output(connection);
         }
+        if (!is_written)
+            break;
     }
-    return server_tls_flush(connection);
+    if (is_written)
+        return send_output(connection);
+    if (!connection->is_closing)
+        keep_rest(connection, parts, count);
+    return false;
 }
 
 bool server_tls_end(struct http_connection *connection)
 {
     assert(!connection->is_closing);
+    assert(connection->rest == NULL);
     tls_channel_end(connection->tls);
     return server_tls_flush(connection);
 }
@@ -284,6 +382,7 @@ void server_tls_close(struct http_connection *connection)
 void server_tls_closed(struct http_connection *connection)
 {
     assert(connection->is_closing);
+    free_rest(connection);
     if (connection->tls_charge == 0)
         return;
     if (connection->tls == NULL || !tls_channel_is_open(connection->tls))

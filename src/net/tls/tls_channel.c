@@ -38,6 +38,7 @@ struct tls_channel {
     size_t idle_bytes;     /* of ciphertext since the last plaintext */
     unsigned idle_records; /* of this turn */
     bool is_reading;
+    bool is_flooded; /* there were too many replies */
     char protocol[PROTOCOL_BYTES_MAX];
     char error[ERROR_BYTES_MAX];
 };
@@ -70,7 +71,9 @@ static int on_bio_write(BIO *bio, const char *data, int size)
     assert(size >= 0);
     if (channel->is_reading)
         channel->replies += count;
-    if (channel->replies > TLS_REPLIES_BYTES_MAX)
+    channel->is_flooded = channel->replies > (channel->is_open ? (size_t)TLS_REPLIES_BYTES_MAX
+                                                               : (size_t)TLS_FLIGHT_BYTES_MAX);
+    if (channel->is_flooded)
         return -1;
     size_t end = channel->output_begin + channel->output_size;
     assert(end <= channel->output_capacity);
@@ -133,7 +136,7 @@ static ptrdiff_t fail(struct tls_channel *channel)
     long verified = library->SSL_get_verify_result(channel->ssl);
     const char *reason = library->ERR_reason_error_string(library->ERR_peek_error());
     assert(channel->state != TLS_FAILED);
-    if (channel->replies > TLS_REPLIES_BYTES_MAX)
+    if (channel->is_flooded)
         reason = "the peer does not read our responses";
     else if (reason == NULL)
         reason = "unknown error";
@@ -178,6 +181,7 @@ static ptrdiff_t handshake(struct tls_channel *channel)
     if (size > 0)
         memcpy(channel->protocol, name, size);
     channel->is_open = true;
+    channel->replies = 0;
     return 0;
 }
 

@@ -112,6 +112,17 @@ static int start_grpc(void **state)
     return start_with(state, h2, add_grpc_tls);
 }
 
+static void add_impatient_tls(struct http_server_settings *settings)
+{
+    settings->tls = server_context;
+    settings->write_deadline_ns = (uint64_t)5 * NS_PER_S;
+}
+
+static int start_impatient(void **state)
+{
+    return start_with(state, both, add_impatient_tls);
+}
+
 static int finish(void **state)
 {
     http_fixture_destroy(*state);
@@ -290,6 +301,70 @@ static void a_large_response_waits_for_its_reader(void **state)
     expect_size(client, client->size + 5);
     assert_non_null(strstr(client->text + LARGE_RESPONSE_BYTES, "early"));
     close_client(client);
+}
+
+/* Though each piece of it is written on its own. */
+static void a_write_timeout_is_for_the_whole_response(void **state)
+{
+    enum { TURNS_PER_SECOND = 10, PIECE_BYTES = 20000 };
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    for (int second = 0; second < 5; second++) {
+        for (unsigned i = 0; i < TURNS_PER_SECOND; i++) {
+            (void)recv(client->wire->fd, client->text, PIECE_BYTES, 0);
+            lane_turn(fixture->lane);
+        }
+        assert_int_equal(http_server_figures(fixture->server).aborted_total, 0);
+        clock_fake_advance(NS_PER_S);
+    }
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(http_server_figures(fixture->server).aborted_total, 1);
+    close_client(client);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+typedef void free_hook(const volatile void *block);
+typedef void malloc_hook(const volatile void *block, size_t size);
+int __sanitizer_install_malloc_and_free_hooks(malloc_hook *on_malloc, free_hook *on_free);
+
+static size_t largest_block;
+
+static void on_malloc(const volatile void *block, size_t size)
+{
+    (void)block;
+    if (size > largest_block)
+        largest_block = size;
+}
+
+static void on_free(const volatile void *block)
+{
+    (void)block;
+}
+#endif
+
+/* The ciphertext of a response is nowhere as a whole. */
+static void a_response_is_encrypted_as_the_socket_takes_it(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    assert_true(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0);
+    largest_block = 0;
+    say(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    for (int i = 0; i < 10; i++)
+        lane_turn(fixture->lane);
+    /* The handler's body is as large as that. */
+    assert_int_equal(largest_block, LARGE_RESPONSE_BYTES);
+    expect_size(client, LARGE_RESPONSE_BYTES);
+    close_client(client);
+#else
+    (void)state;
+    skip();
+#endif
 }
 
 static void bytes_behind_a_request_wait_for_its_response(void **state)
@@ -948,6 +1023,9 @@ int main(void)
         WITH_SERVER(http2_begins_where_it_was_agreed_on),
         WITH_SERVER(large_bodies_pass_whole),
         WITH_SERVER(a_large_response_waits_for_its_reader),
+        cmocka_unit_test_setup_teardown(a_write_timeout_is_for_the_whole_response, start_impatient,
+                                        finish),
+        WITH_SERVER(a_response_is_encrypted_as_the_socket_takes_it),
         WITH_SERVER(bytes_behind_a_request_wait_for_its_response),
         WITH_SERVER(input_waits_for_what_came_before_it),
         WITH_SERVER(a_protocol_is_chosen_while_writes_wait),

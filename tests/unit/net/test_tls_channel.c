@@ -807,86 +807,138 @@ static void a_protocol_of_any_length_is_no_invariant(void **state)
     free_link(link);
 }
 
-/* What OpenSSL's client has written goes to the channel, and back. */
-static void exchange(BIO *from_client, struct tls_channel *server, BIO *to_client)
+/* A client of OpenSSL's own, which sends what ours never does, and a channel. */
+struct stranger {
+    SSL_CTX *context;
+    SSL *ssl;
+    BIO *input;
+    BIO *output;
+    struct tls_context *server_context;
+    struct tls_channel *server;
+};
+
+static struct slice output_of(const struct stranger *stranger)
 {
     char *data;
+    long size = BIO_get_mem_data(stranger->output, &data);
+    return slice_of(data, (size_t)size);
+}
+
+/* What the client has written goes to the channel, and back. */
+static void exchange(struct stranger *stranger)
+{
     uint8_t room[16];
-    long size = BIO_get_mem_data(from_client, &data);
-    tls_channel_feed(server, slice_of(data, (size_t)size));
-    assert_int_equal(tls_channel_read(server, room, sizeof(room)), 0);
-    assert_true(tls_channel_keep(server));
-    (void)BIO_reset(from_client);
-    struct slice output = tls_channel_output(server);
+    tls_channel_feed(stranger->server, output_of(stranger));
+    assert_int_equal(tls_channel_read(stranger->server, room, sizeof(room)), 0);
+    assert_true(tls_channel_keep(stranger->server));
+    (void)BIO_reset(stranger->output);
+    struct slice output = tls_channel_output(stranger->server);
     if (output.size > 0)
-        assert_int_equal(BIO_write(to_client, output.data, (int)output.size), output.size);
-    tls_channel_sent(server, output.size);
+        assert_int_equal(BIO_write(stranger->input, output.data, (int)output.size), output.size);
+    tls_channel_sent(stranger->server, output.size);
 }
 
-static void update_keys(SSL *ssl, unsigned times)
+static void greet(struct stranger *stranger)
 {
-    for (unsigned i = 0; i < times; i++) {
-        assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
-        assert_int_equal(SSL_do_handshake(ssl), 1);
-    }
-}
-
-static void records_without_data_take_turns_and_are_bounded(void **state)
-{
-    enum { TURNS = 3, RECORD_BYTES = 5 + 5 + 1 + 16, ROUNDS_MAX = 10 };
-    (void)state;
+    enum { ROUNDS_MAX = 10 };
     struct error error;
-    uint8_t bytes[16];
-    char *data;
-    struct tls_context *context = server_of(
+    stranger->server_context = server_of(
         &(struct tls_server_config){.common = {.cert_file = certificates_path("server.pem"),
                                                .key_file = certificates_path("server.key")}},
         &(struct tls_context_settings){.protocols = h2});
-    struct tls_channel *server = tls_channel_create(context, NULL, &error);
-    SSL_CTX *client_context = SSL_CTX_new(TLS_client_method());
-    SSL *ssl = SSL_new(client_context);
-    BIO *to_client = BIO_new(BIO_s_mem());
-    BIO *from_client = BIO_new(BIO_s_mem());
-    BIO_set_mem_eof_return(to_client, -1);
-    SSL_set_bio(ssl, to_client, from_client);
-    SSL_set_connect_state(ssl);
-    for (unsigned i = 0; SSL_do_handshake(ssl) != 1; i++) {
+    stranger->server = tls_channel_create(stranger->server_context, NULL, &error);
+    stranger->context = SSL_CTX_new(TLS_client_method());
+    stranger->ssl = SSL_new(stranger->context);
+    stranger->input = BIO_new(BIO_s_mem());
+    stranger->output = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(stranger->input, -1);
+    SSL_set_bio(stranger->ssl, stranger->input, stranger->output);
+    SSL_set_connect_state(stranger->ssl);
+    for (unsigned i = 0; SSL_do_handshake(stranger->ssl) != 1; i++) {
         assert_true(i < ROUNDS_MAX);
-        exchange(from_client, server, to_client);
+        exchange(stranger);
     }
-    exchange(from_client, server, to_client);
-    assert_true(tls_channel_is_open(server));
+    exchange(stranger);
+    assert_true(tls_channel_is_open(stranger->server));
+}
 
-    update_keys(ssl, TURNS * TLS_IDLE_RECORDS_PER_TURN);
-    assert_int_equal(SSL_write(ssl, "data", 4), 4);
-    long size = BIO_get_mem_data(from_client, &data);
-    tls_channel_feed(server, slice_of(data, (size_t)size));
-    for (unsigned i = 0; i < TURNS; i++) {
-        assert_int_equal(tls_channel_read(server, bytes, sizeof(bytes)), 0);
-        assert_true(tls_channel_has_input(server));
-        assert_true(tls_channel_keep(server));
+static void leave(struct stranger *stranger)
+{
+    SSL_free(stranger->ssl);
+    SSL_CTX_free(stranger->context);
+    tls_channel_destroy(stranger->server);
+    tls_context_destroy(stranger->server_context);
+}
+
+static void update_keys(struct stranger *stranger, unsigned times, int kind)
+{
+    for (unsigned i = 0; i < times; i++) {
+        assert_int_equal(SSL_key_update(stranger->ssl, kind), 1);
+        assert_int_equal(SSL_do_handshake(stranger->ssl), 1);
     }
-    assert_int_equal(tls_channel_read(server, bytes, sizeof(bytes)), 4);
-    assert_memory_equal(bytes, "data", 4);
-    assert_true(tls_channel_keep(server));
-    assert_false(tls_channel_has_input(server));
-    (void)BIO_reset(from_client);
+}
 
-    update_keys(ssl, TLS_IDLE_BYTES_MAX / RECORD_BYTES + 1);
-    assert_int_equal(SSL_write(ssl, "data", 4), 4);
-    size = BIO_get_mem_data(from_client, &data);
-    tls_channel_feed(server, slice_of(data, (size_t)size));
+/* Feeds what the client has written, and reads for as many turns as it takes. */
+static ptrdiff_t read_turns(struct stranger *stranger, uint8_t *room, size_t size)
+{
     ptrdiff_t count = 0;
-    while (count == 0 && tls_channel_has_input(server)) {
-        count = tls_channel_read(server, bytes, sizeof(bytes));
-        assert_true(tls_channel_keep(server));
+    tls_channel_feed(stranger->server, output_of(stranger));
+    while (count == 0 && tls_channel_has_input(stranger->server)) {
+        count = tls_channel_read(stranger->server, room, size);
+        assert_true(tls_channel_keep(stranger->server));
+    }
+    return count;
+}
+
+enum { KEY_UPDATE_BYTES = 5 + 5 + 1 + 16 };
+
+static void records_without_data_take_turns_and_are_bounded(void **state)
+{
+    enum { TURNS = 3 };
+    (void)state;
+    struct stranger stranger;
+    uint8_t bytes[16];
+    greet(&stranger);
+    update_keys(&stranger, TURNS * TLS_IDLE_RECORDS_PER_TURN, SSL_KEY_UPDATE_NOT_REQUESTED);
+    assert_int_equal(SSL_write(stranger.ssl, "data", 4), 4);
+    tls_channel_feed(stranger.server, output_of(&stranger));
+    for (unsigned i = 0; i < TURNS; i++) {
+        assert_int_equal(tls_channel_read(stranger.server, bytes, sizeof(bytes)), 0);
+        assert_true(tls_channel_has_input(stranger.server));
+        assert_true(tls_channel_keep(stranger.server));
+    }
+    assert_int_equal(tls_channel_read(stranger.server, bytes, sizeof(bytes)), 4);
+    assert_memory_equal(bytes, "data", 4);
+    assert_true(tls_channel_keep(stranger.server));
+    assert_false(tls_channel_has_input(stranger.server));
+    (void)BIO_reset(stranger.output);
+
+    update_keys(&stranger, TLS_IDLE_BYTES_MAX / KEY_UPDATE_BYTES + 1, SSL_KEY_UPDATE_NOT_REQUESTED);
+    assert_int_equal(SSL_write(stranger.ssl, "data", 4), 4);
+    assert_int_equal(read_turns(&stranger, bytes, sizeof(bytes)), TLS_FAILED);
+    assert_non_null(strstr(tls_channel_error(stranger.server), "records without data"));
+    leave(&stranger);
+}
+
+static void replies_that_nobody_reads_are_bounded(void **state)
+{
+    (void)state;
+    struct stranger stranger;
+    uint8_t bytes[16];
+    greet(&stranger);
+    /* OpenSSL writes a reply with the next one. */
+    ptrdiff_t count = 1;
+    for (unsigned i = 0; count == 1; i++) {
+        assert_in_range(tls_channel_output(stranger.server).size, i < 2 ? 0 : 1,
+                        TLS_REPLIES_BYTES_MAX);
+        update_keys(&stranger, 1, SSL_KEY_UPDATE_REQUESTED);
+        assert_int_equal(SSL_write(stranger.ssl, "x", 1), 1);
+        count = read_turns(&stranger, bytes, sizeof(bytes));
+        (void)BIO_reset(stranger.output);
     }
     assert_int_equal(count, TLS_FAILED);
-    assert_non_null(strstr(tls_channel_error(server), "records without data"));
-    SSL_free(ssl);
-    SSL_CTX_free(client_context);
-    tls_channel_destroy(server);
-    tls_context_destroy(context);
+    assert_non_null(strstr(tls_channel_error(stranger.server), "does not read"));
+    leave(&stranger);
 }
 
 static void curves_that_the_library_lacks_are_reported(void **state)
@@ -933,6 +985,7 @@ int main(void)
         cmocka_unit_test(only_curves_are_agreed_on),
         cmocka_unit_test(a_protocol_of_any_length_is_no_invariant),
         cmocka_unit_test(records_without_data_take_turns_and_are_bounded),
+        cmocka_unit_test(replies_that_nobody_reads_are_bounded),
         cmocka_unit_test(curves_that_the_library_lacks_are_reported),
     };
     return cmocka_run_group_tests(tests, make, clean);
