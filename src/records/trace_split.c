@@ -20,11 +20,17 @@ struct split_span {
     uint32_t next; /* plus 1 */
 };
 
+/* The fields of a message that are no children, in one piece: where they lie in the request, or if
+ * children lie between them a copy at that place of `gathered`. Fragments do not read past the
+ * children of their scope again. */
+struct split_others {
+    struct slice bytes;
+    size_t gathered; /* SIZE_MAX: in the request */
+};
+
 struct split_scope {
-    struct slice resource; /* contents of the two messages */
-    struct slice scope;
-    size_t resource_bytes; /* of their fields that are no children */
-    size_t scope_bytes;
+    struct split_others resource;
+    struct split_others scope;
 };
 
 void trace_split_init(struct trace_split *split, struct budget *budget)
@@ -48,6 +54,7 @@ void trace_split_fini(struct trace_split *split)
     scratch_fini(&split->spans, split->budget);
     scratch_fini(&split->scopes, split->budget);
     scratch_fini(&split->fragments, split->budget);
+    scratch_fini(&split->gathered, split->budget);
 }
 
 /* Room for one more element of an array; NULL: no memory. */
@@ -61,24 +68,53 @@ static void *room_for(struct trace_split *split, struct scratch *scratch, size_t
     return scratch_room(scratch, split->budget, capacity * size);
 }
 
-static size_t other_bytes(struct slice content)
+/* False: no memory. */
+static bool gather_others(struct trace_split *split, struct slice content,
+                          struct split_others *others)
 {
-    size_t size = 0;
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number != RECORDS_CHILDREN)
-            size += field.whole.size;
-    return size;
+    uint8_t *room =
+        room_for(split, &split->gathered, split->gathered_bytes + others->bytes.size, 1);
+    if (room == NULL)
+        return false;
+    others->gathered = split->gathered_bytes;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == RECORDS_CHILDREN)
+            continue;
+        memcpy(room + split->gathered_bytes, field.whole.data, field.whole.size);
+        split->gathered_bytes += field.whole.size;
+    }
+    return true;
 }
 
-static void write_others(struct wire_writer *writer, struct slice content)
+/* False: no memory. */
+static bool read_others(struct trace_split *split, struct slice content,
+                        struct split_others *ret_others)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number != RECORDS_CHILDREN)
-            wire_write_raw(writer, field.whole);
+    bool is_one = true;
+    *ret_others = (struct split_others){.gathered = SIZE_MAX};
+    struct slice *run = &ret_others->bytes;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == RECORDS_CHILDREN)
+            continue;
+        if (run->data == NULL)
+            run->data = field.whole.data;
+        is_one &= run->data + run->size == field.whole.data;
+        run->size += field.whole.size;
+    }
+    return is_one || gather_others(split, content, ret_others);
+}
+
+static void write_others(const struct trace_split *split, struct wire_writer *writer,
+                         const struct split_others *others)
+{
+    struct slice bytes = others->bytes;
+    if (others->gathered != SIZE_MAX)
+        bytes.data = (const uint8_t *)split->gathered.memory + others->gathered;
+    wire_write_raw(writer, bytes);
 }
 
 /* The fragment of that trace in the scope at hand; NULL: no memory. */
@@ -151,7 +187,9 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
     while (wire_next_field(&resources, &resource)) {
         if (resource.number != RECORDS_RESOURCES)
             continue;
-        size_t resource_bytes = other_bytes(resource.bytes);
+        struct split_others others;
+        if (!read_others(split, resource.bytes, &others))
+            return false;
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         while (wire_next_field(&scopes, &scope)) {
             if (scope.number != RECORDS_CHILDREN)
@@ -160,12 +198,10 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
                 room_for(split, &split->scopes, split->scopes_count, sizeof(struct split_scope));
             if (list == NULL)
                 return false;
-            list[split->scopes_count++] = (struct split_scope){
-                .resource = resource.bytes,
-                .scope = scope.bytes,
-                .resource_bytes = resource_bytes,
-                .scope_bytes = other_bytes(scope.bytes),
-            };
+            struct split_scope *entry = &list[split->scopes_count++];
+            *entry = (struct split_scope){.resource = others};
+            if (!read_others(split, scope.bytes, &entry->scope))
+                return false;
             struct wire_reader spans = wire_reader_of(scope.bytes);
             while (wire_next_field(&spans, &span))
                 if (span.number == RECORDS_CHILDREN && !add_span(split, &span))
@@ -184,8 +220,8 @@ struct sizes {
 
 static struct sizes sizes_of(const struct split_scope *scope, const struct trace_fragment *fragment)
 {
-    struct sizes sizes = {.scope = scope->scope_bytes + fragment->bytes};
-    sizes.resource = scope->resource_bytes + wire_field_size(RECORDS_CHILDREN, sizes.scope);
+    struct sizes sizes = {.scope = scope->scope.bytes.size + fragment->bytes};
+    sizes.resource = scope->resource.bytes.size + wire_field_size(RECORDS_CHILDREN, sizes.scope);
     sizes.whole = wire_field_size(RECORDS_RESOURCES, sizes.resource);
     return sizes;
 }
@@ -199,9 +235,9 @@ static void write_fragment(const struct trace_split *split, struct trace_fragmen
     fragment->buffer = buffer_create(split->budget, sizes.whole);
     struct wire_writer writer = wire_writer_of(fragment->buffer->data, sizes.whole);
     wire_write_header(&writer, RECORDS_RESOURCES, sizes.resource);
-    write_others(&writer, scope->resource);
+    write_others(split, &writer, &scope->resource);
     wire_write_header(&writer, RECORDS_CHILDREN, sizes.scope);
-    write_others(&writer, scope->scope);
+    write_others(split, &writer, &scope->scope);
     for (uint32_t at = fragment->first_span; at != 0; at = spans[at - 1].next)
         wire_write_raw(&writer, spans[at - 1].whole);
     assert(!writer.has_failed && writer.at == writer.end);

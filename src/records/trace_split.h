@@ -45,6 +45,8 @@ struct trace_split {
     size_t scopes_count;
     struct scratch fragments; /* struct trace_fragment */
     size_t fragments_count;
+    struct scratch gathered; /* private */
+    size_t gathered_bytes;
 };
 
 void trace_split_init(struct trace_split *split, struct budget *budget);

@@ -135,6 +135,22 @@ static struct slice plain_records(size_t n)
     return enclose(&out, 0);
 }
 
+/* Spans of as many traces. */
+static struct slice records_of_different_traces(size_t n)
+{
+    struct profile_bytes out = {0};
+    char id[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        if (signal_at_hand == TRACES) {
+            snprintf(id, sizeof(id), "%016zu", i);
+            put_bytes(&out, 1, id, 16);
+        }
+        profile_bytes_wrap(&out, begin, RECORDS);
+    }
+    return enclose(&out, 0);
+}
+
 static struct slice one_record_each(size_t n)
 {
     struct profile_bytes out = {0};
@@ -398,6 +414,7 @@ static const struct work_shape shapes[] = {
     {"empty scopes, then records", empty_scopes_then_records},
     {"empty records", empty_records},
     {"records", plain_records},
+    {"records of different traces", records_of_different_traces},
     {"resources of one record", one_record_each},
     {"equal attributes of a resource", equal_resource_attributes},
     {"different attributes of a resource", different_resource_attributes},
