@@ -52,8 +52,11 @@ struct grouping {
     struct slice bytes;
     uint32_t base; /* the resource at hand, without the keys */
     uint32_t scope;
-    struct slice scope_head;
     uint32_t metric;
+    /* What nodes copy, of the scope, metric and data at hand: a new node does not read past all
+     * records again. */
+    struct slice heads[GROUP_HEADS];
+    bool has_metric_heads;
     const struct wire_field *metric_field;
     const struct wire_field *data_field;
 };
@@ -83,6 +86,8 @@ static void forget(struct attribute_grouper *grouper)
     scratch_fini(&grouper->nodes, budget);
     scratch_fini(&grouper->leaves, budget);
     scratch_fini(&grouper->values, budget);
+    for (unsigned i = 0; i < GROUP_HEADS; i++)
+        scratch_fini(&grouper->heads[i], budget);
     nested_output_fini(&grouper->output);
     grouper->output.refused_bytes = 0;
     grouper->nodes_count = 0;
@@ -114,7 +119,10 @@ static uint64_t held_bytes(const struct attribute_grouper *grouper)
 {
     const struct identity *identity = &grouper->identity;
     const struct buffer *output = grouper->output.buffer;
-    return held_by(&grouper->resource) + held_by(&grouper->list) + identity->block.bytes +
+    uint64_t heads = 0;
+    for (unsigned i = 0; i < GROUP_HEADS; i++)
+        heads += grouper->heads[i].bytes;
+    return heads + held_by(&grouper->resource) + held_by(&grouper->list) + identity->block.bytes +
            identity->arena.charged_bytes + grouper->table.slots.bytes + grouper->places.bytes +
            grouper->nodes.bytes + grouper->leaves.bytes + grouper->values.bytes +
            (output != NULL ? buffer_charge(output) : 0);
@@ -353,17 +361,61 @@ static uint32_t resource_node(struct grouping *grouping, bool *ret_is_grouped)
 
 /* ---- Scopes and metrics ---- */
 
+static bool is_data(uint32_t number)
+{
+    return number == METRIC_GAUGE || number == METRIC_SUM || number == METRIC_HISTOGRAM ||
+           number == METRIC_EXPONENTIAL || number == METRIC_SUMMARY;
+}
+
+static bool is_of_head(enum group_head head, uint32_t number)
+{
+    if (head == GROUP_SCOPE)
+        return number == RECORDS_HEAD;
+    return head == GROUP_METRIC ? !is_data(number) : number != DATA_POINTS;
+}
+
+/* Gets the fields of content that belong to the head in one piece, copied if they lie in several.
+ */
+static void read_head(struct grouping *grouping, enum group_head head, struct slice content)
+{
+    struct scratch *scratch = &grouping->grouper->heads[head];
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct slice run = slice_of(NULL, 0);
+    bool is_one = true;
+    while (wire_next_field(&reader, &field)) {
+        if (!is_of_head(head, field.number))
+            continue;
+        if (run.data == NULL)
+            run.data = field.whole.data;
+        is_one &= run.data + run.size == field.whole.data;
+        run.size += field.whole.size;
+    }
+    grouping->heads[head] = is_one ? run : slice_of(NULL, 0);
+    if (is_one)
+        return;
+    uint8_t *at = room_for(grouping, scratch, run.size, 1);
+    if (at == NULL)
+        return;
+    grouping->heads[head] = slice_of(at, run.size);
+    reader = wire_reader_of(content);
+    while (wire_next_field(&reader, &field)) {
+        if (!is_of_head(head, field.number))
+            continue;
+        memcpy(at, field.whole.data, field.whole.size);
+        at += field.whole.size;
+    }
+}
+
 static void enter_scope(struct grouping *grouping, struct slice content)
 {
     struct identity *identity = &grouping->grouper->identity;
     struct slice texts[2] = {slice_of(NULL, 0), slice_of(NULL, 0)};
-    struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     bool is_new;
-    grouping->scope_head = content;
+    read_head(grouping, GROUP_SCOPE, content);
+    struct wire_reader reader = wire_reader_of(grouping->heads[GROUP_SCOPE]);
     while (wire_next_field(&reader, &field)) {
-        if (field.number != RECORDS_HEAD)
-            continue;
         struct wire_reader head = wire_reader_of(field.bytes);
         while (wire_next_field(&head, &field)) {
             if (field.number == SCOPE_NAME)
@@ -389,37 +441,17 @@ static size_t begin_node(struct grouping *grouping, uint32_t parent, uint32_t wh
     return begin;
 }
 
-/* Copies the fields of content but those of that number. */
-static void put_others(struct grouping *grouping, struct slice content, uint32_t number)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number != number)
-            nested_put_raw(&grouping->grouper->output, field.whole);
-}
-
 static uint32_t scope_node(struct grouping *grouping, uint32_t parent)
 {
-    struct wire_reader reader = wire_reader_of(grouping->scope_head);
-    struct wire_field field;
     uint32_t content;
     uint32_t node = find_node(grouping, begin_node(grouping, parent, grouping->scope), &content);
     if (node != 0 || grouping->edit->has_failed)
         return node;
     size_t head = nested_output_size(&grouping->grouper->output);
-    while (wire_next_field(&reader, &field))
-        if (field.number == RECORDS_HEAD)
-            nested_put_raw(&grouping->grouper->output, field.whole);
+    nested_put_raw(&grouping->grouper->output, grouping->heads[GROUP_SCOPE]);
     node = add_node(grouping, parent, RECORDS_CHILDREN, head);
     name_node(grouping, content, node);
     return node;
-}
-
-static bool is_data(uint32_t number)
-{
-    return number == METRIC_GAUGE || number == METRIC_SUM || number == METRIC_HISTOGRAM ||
-           number == METRIC_EXPONENTIAL || number == METRIC_SUMMARY;
 }
 
 static void enter_metric(struct grouping *grouping, const struct wire_field *metric,
@@ -440,27 +472,29 @@ static void enter_metric(struct grouping *grouping, const struct wire_field *met
     grouping->metric = intern(grouping, begin, &is_new);
     grouping->metric_field = metric;
     grouping->data_field = data;
+    grouping->has_metric_heads = false;
 }
 
 /* The data of the metric at hand, where its points go. */
 static uint32_t data_node(struct grouping *grouping, uint32_t parent)
 {
     struct nested_output *output = &grouping->grouper->output;
-    struct wire_reader reader = wire_reader_of(grouping->metric_field->bytes);
-    struct wire_field field;
     uint32_t content;
     uint32_t node = find_node(grouping, begin_node(grouping, parent, grouping->metric), &content);
+    if (node == 0 && !grouping->has_metric_heads) {
+        read_head(grouping, GROUP_METRIC, grouping->metric_field->bytes);
+        read_head(grouping, GROUP_DATA, grouping->data_field->bytes);
+        grouping->has_metric_heads = true;
+    }
     if (node != 0 || grouping->edit->has_failed)
         return node;
     size_t head = nested_output_size(output);
-    while (wire_next_field(&reader, &field))
-        if (!is_data(field.number))
-            nested_put_raw(output, field.whole);
+    nested_put_raw(output, grouping->heads[GROUP_METRIC]);
     uint32_t metric = add_node(grouping, parent, RECORDS_CHILDREN, head);
     if (metric == 0)
         return 0;
     head = nested_output_size(output);
-    put_others(grouping, grouping->data_field->bytes, DATA_POINTS);
+    nested_put_raw(output, grouping->heads[GROUP_DATA]);
     node = add_node(grouping, metric, grouping->data_field->number, head);
     name_node(grouping, content, node);
     return node;

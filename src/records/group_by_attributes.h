@@ -16,6 +16,9 @@ struct group_figures {
     uint64_t groups; /* resources */
 };
 
+/* Whose fields each new node copies. */
+enum group_head { GROUP_SCOPE, GROUP_METRIC, GROUP_DATA, GROUP_HEADS };
+
 struct attribute_grouper {
     const struct slice *keys; /* borrowed; different, not empty */
     size_t keys_count;
@@ -29,9 +32,10 @@ struct attribute_grouper {
     size_t nodes_count;
     struct scratch leaves; /* struct group_leaf */
     size_t leaves_count;
-    struct scratch values;        /* uint32_t by key: the resource's own value, then the record's */
-    struct nested_output output;  /* heads of nodes, changed records */
-    struct group_figures figures; /* of the last request */
+    struct scratch values; /* uint32_t by key: the resource's own value, then the record's */
+    struct scratch heads[GROUP_HEADS]; /* of those at hand that lie in pieces in the request */
+    struct nested_output output;       /* heads of nodes, changed records */
+    struct group_figures figures;      /* of the last request */
 };
 
 void attribute_grouper_init(struct attribute_grouper *grouper, const struct slice *keys,

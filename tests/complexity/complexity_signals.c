@@ -151,6 +151,24 @@ static struct slice records_of_different_traces(size_t n)
     return enclose(&out, 0);
 }
 
+/* Each has another value of a key that records are grouped by. */
+static struct slice records_of_different_groups(size_t n)
+{
+    const uint32_t number = signal_at_hand == TRACES ? 9 : signal_at_hand == METRICS ? 7 : 6;
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_attribute(&out, number, "k000001", name_of(name, i));
+        profile_bytes_wrap(&out, begin, signal_at_hand == METRICS ? 1 : RECORDS);
+    }
+    if (signal_at_hand == METRICS) {
+        profile_bytes_wrap(&out, 0, 5);
+        profile_bytes_wrap(&out, 0, RECORDS);
+    }
+    return enclose(&out, 0);
+}
+
 static struct slice one_record_each(size_t n)
 {
     struct profile_bytes out = {0};
@@ -415,6 +433,7 @@ static const struct work_shape shapes[] = {
     {"empty records", empty_records},
     {"records", plain_records},
     {"records of different traces", records_of_different_traces},
+    {"records of different groups", records_of_different_groups},
     {"resources of one record", one_record_each},
     {"equal attributes of a resource", equal_resource_attributes},
     {"different attributes of a resource", different_resource_attributes},
