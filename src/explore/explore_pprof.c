@@ -12,7 +12,6 @@
 
 enum {
     PPROF_BYTES_MAX = 64 * 1024 * 1024, /* of the requests that a file is made of */
-    MEMORY_PER_BYTE = 8,                /* of a request, for merging it: reserved before */
     SAMPLES_PER_LOOK = 1024,            /* at the clock */
 };
 
@@ -72,7 +71,7 @@ static bool picks(void *arg, const struct profile_dictionary *dictionary,
 }
 
 /* False: the answer is an error. */
-static bool merge_blocks(struct making *making, struct pprof_merge *merge, uint64_t *reserved)
+static bool merge_blocks(struct making *making, struct pprof_merge *merge)
 {
     struct asking *asking = making->asking;
     struct profile_store *store = &asking->data->profiles;
@@ -87,7 +86,6 @@ static bool merge_blocks(struct making *making, struct pprof_merge *merge, uint6
         uint64_t resources = 0;
         if (!explore_selection_wants(selection, block, service))
             continue;
-        uint64_t more = (uint64_t)block->raw * MEMORY_PER_BYTE;
         bytes += block->raw;
         if (bytes > PPROF_BYTES_MAX) {
             asking_fail(asking, 503,
@@ -95,18 +93,22 @@ static bool merge_blocks(struct making *making, struct pprof_merge *merge, uint6
                         "range");
             return false;
         }
-        if (budget != NULL && !budget_try_take(budget, more)) {
+        /* What is open is charged only if it stays so. */
+        if (budget != NULL && !budget_try_take(budget, block->raw)) {
             asking_fail_by(asking, EXPLORE_NO_MEMORY);
             return false;
         }
-        *reserved += more;
-        struct buffer *request = profile_store_open(store, block, asking->data->settings->budget);
-        if (request == NULL)
-            continue;
+        struct buffer *request = profile_store_open(store, block, budget);
         const struct otlp_to_pprof_merge_source source = {
-            .request = buffer_slice(request), .takes = takes, .picks = picks, .arg = making};
-        bool is_merged = otlp_to_pprof_merge(merge, &source, &figures, &resources, &error);
+            .request = request != NULL ? buffer_slice(request) : slice_of(NULL, 0),
+            .takes = takes,
+            .picks = picks,
+            .arg = making};
+        bool is_merged =
+            request == NULL || otlp_to_pprof_merge(merge, &source, &figures, &resources, &error);
         buffer_unref(request);
+        if (budget != NULL)
+            budget_return(budget, block->raw);
         if (!is_merged)
             asking_fail(asking, 503, error.text);
         if (making->is_late)
@@ -120,14 +122,21 @@ static bool merge_blocks(struct making *making, struct pprof_merge *merge, uint6
 /* pprof files are gzip-compressed, as by its own tools. */
 static void put_file(struct asking *asking, const struct buffer *plain)
 {
+    struct budget *budget = asking->data->settings->budget;
     struct buffer *packed = NULL;
     const struct batch_part part = {.bytes = buffer_slice(plain)};
     const struct codec_input input = {.parts = &part, .parts_count = 1, .level = 1};
+    if (budget != NULL && !budget_try_take(budget, plain->size)) {
+        asking_fail_by(asking, EXPLORE_NO_MEMORY);
+        return;
+    }
     if (codec_deflate(asking->data->traces.box, CODEC_GZIP, &input, &packed) == CODEC_OK)
         json_output_put(&asking->out, packed->data, packed->size);
     else
         asking_fail_by(asking, EXPLORE_NO_MEMORY);
     buffer_unref(packed);
+    if (budget != NULL)
+        budget_return(budget, plain->size);
 }
 
 void answer_pprof(struct asking *asking)
@@ -135,12 +144,11 @@ void answer_pprof(struct asking *asking)
     struct explore_selection selection;
     struct pprof_merge merge;
     struct error error;
-    uint64_t reserved = 0;
     if (!explore_selection_read(asking, asking->query, &selection))
         return;
     struct making making = {.asking = asking, .selection = &selection};
-    pprof_merge_init(&merge);
-    if (merge_blocks(&making, &merge, &reserved)) {
+    pprof_merge_init(&merge, asking->data->settings->budget);
+    if (merge_blocks(&making, &merge)) {
         char why[EXPLORE_WHY_BYTES_MAX];
         explore_why(asking->data, &selection, why);
         if (making.picked == 0)
@@ -153,7 +161,5 @@ void answer_pprof(struct asking *asking)
         buffer_unref(plain);
     }
     pprof_merge_fini(&merge);
-    if (asking->data->settings->budget != NULL)
-        budget_return(asking->data->settings->budget, reserved);
     explore_selection_fini(&selection);
 }

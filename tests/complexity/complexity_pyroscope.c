@@ -361,7 +361,7 @@ static void run_merge(struct slice profile)
     struct error error = {.text = ""};
     struct buffer *merged = NULL;
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    pprof_merge_init(&merge);
+    pprof_merge_init(&merge, NULL);
     work_begin();
     bool is_read = pprof_read(&arena, profile, &pprof, &error);
     if (is_read && pprof_merge_add(&merge, &pprof, &error) &&

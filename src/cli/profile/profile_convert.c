@@ -95,7 +95,7 @@ struct buffer *profile_convert_to_pprof(const struct profile_file *files, size_t
     bool is_merged = true;
     assert(count > 0);
     *ret_losses = (struct convert_losses){.resources = 0};
-    pprof_merge_init(&merge);
+    pprof_merge_init(&merge, NULL);
     for (size_t i = 0; is_merged && i < count; i++) {
         is_merged = merge_as_pprof(&merge, &files[i], ret_losses, error);
         if (!is_merged)

@@ -29,7 +29,7 @@ bool pprof_merge_bytes(struct pprof_merge *merge, struct slice bytes, struct err
 {
     struct arena arena;
     struct pprof pprof;
-    arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
+    arena_init_charged(&arena, 4 * PROFILE_FILE_BYTES_MAX, merge->budget);
     bool is_added =
         pprof_read(&arena, bytes, &pprof, error) && pprof_merge_add(merge, &pprof, error);
     arena_clear(&arena);
@@ -87,16 +87,17 @@ bool otlp_to_pprof_merge(struct pprof_merge *merge, const struct otlp_to_pprof_m
     struct arena arena;
     struct profile_dictionary dictionary;
     struct merging merging = {.source = source, .merge = merge};
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, merge->budget);
     if (!profile_dictionary_open(&dictionary, &arena, source->request)) {
         arena_clear(&arena);
-        return error_set(error, "its dictionary takes more than %llu MiB to index",
-                         (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
+        return error_set(error, "its dictionary takes more than %llu MiB to index%s",
+                         (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB),
+                         merge->budget != NULL ? ", or than the memory budget has room for" : "");
     }
     struct wire_reader reader = wire_reader_of(source->request);
     struct profile_resource resource;
     bool is_merged = true;
-    otlp_to_pprof_init(&merging.conversion, &whole, &dictionary, NULL);
+    otlp_to_pprof_init(&merging.conversion, &whole, &dictionary, merge->budget);
     while (is_merged && profile_next_resource(&reader, &resource)) {
         struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
         if (source->takes != NULL && !source->takes(source->arg, &resource))

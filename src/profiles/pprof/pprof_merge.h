@@ -11,12 +11,14 @@
 #include "src/profiles/pprof/pprof.h"
 #include "src/profiles/pprof/pprof_writer.h"
 
+struct budget;
 struct buffer;
 struct error;
 
 enum { PPROF_COLUMNS_MAX = 64 };
 
 struct pprof_merge {
+    struct budget *budget; /* NULL: not charged */
     struct pprof_writer writer;
     struct profile_set columns; /* type and unit, as strings of the writer; from 1 on */
     struct profile_set functions;
@@ -32,12 +34,17 @@ struct pprof_merge {
     uint32_t columns_room;
     uint64_t *words; /* scratch for one key */
     uint32_t words_capacity;
-    struct pprof head; /* fields that exist once: the first profile that sets one wins */
+    uint64_t charged_bytes; /* for rows and values; sets and the writer charge their own */
+    bool is_full;           /* the budget has no room for what it was given */
+    struct pprof head;      /* fields that exist once: the first profile that sets one wins */
 };
 
-void pprof_merge_init(struct pprof_merge *merge);
+/* The merged profile may be much larger than what it is made of: each sample has its stack. */
+void pprof_merge_init(struct pprof_merge *merge, struct budget *budget);
 void pprof_merge_fini(struct pprof_merge *merge);
-/* False: more value types than PPROF_COLUMNS_MAX. */
+/* False: more value types than PPROF_COLUMNS_MAX, or the budget has no room; nothing more may be
+ * added. */
 bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error);
-/* The profile, owned by the caller; NULL: larger than the limit of files. */
+/* The profile, owned by the caller; NULL: larger than the limit of files, or than the budget has
+ * room for. */
 struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error);

@@ -235,6 +235,61 @@ static void flames_of_blocks_with_few_samples_end_in_time(void **state)
     explore_data_forget_views(&data);
 }
 
+/* Of the same stack, which each sample has again in pprof. */
+static void add_spans_of_a_deep_stack(size_t samples_count, size_t depth)
+{
+    char *stack = mem_alloc(depth * 8);
+    char(*ids)[9] = mem_alloc(samples_count * sizeof(ids[0]));
+    struct sketch_sample *samples = mem_zalloc(samples_count * sizeof(samples[0]));
+    size_t size = 0;
+    for (size_t i = 0; i < depth; i++)
+        size += (size_t)snprintf(stack + size, 8, i > 0 ? ";f%05zu" : "f%05zu", i);
+    for (size_t i = 0; i < samples_count; i++) {
+        snprintf(ids[i], sizeof(ids[0]), "s%07zu", i);
+        samples[i] = (struct sketch_sample){.stack = stack,
+                                            .values_count = 1,
+                                            .values = {1},
+                                            .trace_id = "0123456789abcdef",
+                                            .span_id = ids[i]};
+    }
+    const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                           .time_ns = 1,
+                                           .samples_count = samples_count,
+                                           .samples = samples};
+    const struct sketch sketch = {
+        .resource = {"service.name=a"}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
+    assert_true(request.size < MIB / 2);
+    assert_true(profile_store_add(&data.profiles, request, 1));
+    mem_free((void *)(uintptr_t)request.data);
+    mem_free(samples);
+    mem_free(ids);
+    mem_free(stack);
+}
+
+/* A file of pprof may take many times the bytes of the profiles that it is made of. */
+static void a_pprof_file_is_charged(void **state)
+{
+    enum { SAMPLES = 400, DEPTH = 1000 };
+    (void)state;
+    add_spans_of_a_deep_stack(SAMPLES, DEPTH);
+    profile_store_seal(&data.profiles);
+    ask("download", "format=pprof&service=a", 200);
+    uint64_t most = atomic_load(&budget.high_water);
+    assert_true(most > SAMPLES * DEPTH * sizeof(uint64_t));
+    explore_data_forget_views(&data);
+    assert_int_equal(budget_used(&budget), 0);
+    for (uint64_t limit = most / 64; limit < most; limit += most / 8) {
+        atomic_store(&budget.limit, limit);
+        atomic_store(&budget.high_water, 0);
+        ask("download", "format=pprof&service=a", 503);
+        assert_true(atomic_load(&budget.high_water) <= limit);
+        explore_data_forget_views(&data);
+        assert_int_equal(budget_used(&budget), 0);
+    }
+    atomic_store(&budget.limit, UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +297,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(cursors_may_be_beyond_all_traces, setup, teardown),
         cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pprof_file_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(flames_of_blocks_with_few_samples_end_in_time, setup,
                                         teardown),
     };
