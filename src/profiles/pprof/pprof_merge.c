@@ -65,10 +65,12 @@ static bool charge(struct pprof_merge *merge, uint64_t bytes)
 {
     if (merge->budget == NULL)
         return true;
-    merge->is_full |= !budget_try_take(merge->budget, bytes);
-    if (!merge->is_full)
-        merge->charged_bytes += bytes;
-    return !merge->is_full;
+    if (!budget_try_take(merge->budget, bytes)) {
+        merge->is_full = true;
+        return false;
+    }
+    merge->charged_bytes += bytes;
+    return true;
 }
 
 static void discharge(struct pprof_merge *merge, uint64_t bytes)
