@@ -67,11 +67,19 @@ void answer_services(struct asking *asking)
     size_t guess = 0;
     if (rows == NULL)
         return;
+    uint64_t *profiled =
+        mem_try_zalloc((store->strings.entries_count / 64 + 1) * sizeof(profiled[0]));
+    if (profiled == NULL) {
+        asking_fail_by(asking, EXPLORE_NO_MEMORY);
+        return;
+    }
+    profile_store_services(&data->profiles, profiled);
     struct service_count *counts = mem_alloc(SERVICES_MAX * sizeof(counts[0]));
     for (size_t at = 0; at < trace_store_blocks(store); at++) {
         struct block_view view = trace_store_block(store, at);
         if (explore_is_over(&asking->limit)) {
             mem_free(counts);
+            mem_free(profiled);
             asking_fail_by(asking, EXPLORE_TOO_LONG);
             return;
         }
@@ -99,15 +107,13 @@ void answer_services(struct asking *asking)
         put_unsigned(out, "spans", counts[i].spans);
         put_unsigned(out, "traces", counts[i].traces);
         put_unsigned(out, "errors", counts[i].errors);
-        bool has_profile = false;
-        for (size_t j = profile_store_blocks(&data->profiles); j > 0 && !has_profile; j--)
-            has_profile = profile_block_has_service(profile_store_block(&data->profiles, j - 1),
-                                                    counts[i].service);
-        put_bool(out, "hasProfile", has_profile);
+        uint32_t service = counts[i].service;
+        put_bool(out, "hasProfile", (profiled[service / 64] >> service % 64 & 1) != 0);
         put_raw(out, "}");
     }
     put_raw(out, "]}");
     mem_free(counts);
+    mem_free(profiled);
 }
 
 /* Of one trace that is listed. */

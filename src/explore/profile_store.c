@@ -513,6 +513,19 @@ bool profile_block_has_service(const struct profile_block *block, uint32_t servi
     return block->services_count == SERVICES_MAX;
 }
 
+void profile_store_services(const struct profile_store *store, uint64_t *bits)
+{
+    for (size_t i = 0; i < profile_store_blocks(store); i++) {
+        const struct profile_block *block = profile_store_block(store, i);
+        for (size_t j = 0; j < block->services_count; j++)
+            bits[block->services[j] / 64] |= UINT64_C(1) << block->services[j] % 64;
+        if (block->services_count == SERVICES_MAX) { /* it may have any other, too */
+            memset(bits, 0xff, (store->strings->entries_count / 64 + 1) * sizeof(bits[0]));
+            return;
+        }
+    }
+}
+
 size_t profile_store_spans(const struct profile_store *store, const uint8_t id[static 16],
                            struct span_samples **ret_spans)
 {

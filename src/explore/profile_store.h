@@ -117,6 +117,9 @@ size_t profile_store_blocks(const struct profile_store *store);
 const struct profile_block *profile_store_block(const struct profile_store *store, size_t index);
 bool profile_block_has_trace(const struct profile_block *block, const uint8_t id[static 16]);
 bool profile_block_has_service(const struct profile_block *block, uint32_t service);
+/* Sets the bits of the numbers of services that any block has; there is one for each number of
+ * strings. */
+void profile_store_services(const struct profile_store *store, uint64_t *bits);
 /* The request: the caller's. NULL: no memory, or the block is broken. It also stays open for the
  * next question if `budget` has room; NULL: it does not. */
 struct buffer *profile_store_open(struct profile_store *store, const struct profile_block *block,

@@ -117,6 +117,41 @@ static void counts_samples_by_span(void **state)
     assert_true(profile_block_has_trace(block, (const uint8_t *)id));
 }
 
+/* Beyond what a block notes it may have any. */
+static void tells_the_services_of_all_blocks(void **state)
+{
+    enum { SERVICES = 1000 };
+    uint64_t bits[SERVICES / 64 + 1] = {0};
+    char name[16];
+    bool is_new;
+    (void)state;
+    for (unsigned i = 0; i < SERVICES / 2; i++) {
+        snprintf(name, sizeof(name), "other-%u", i);
+        string_table_ref(&strings, string_table_add(&strings, slice_of_text(name), 0, &is_new));
+        snprintf(name, sizeof(name), "service-%u", i / 2);
+        add(1, "span-aaa", name, 100);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        assert_true(strings.entries_count <= SERVICES);
+        profile_store_services(&store, bits);
+        for (uint32_t number = 1; number < strings.entries_count; number++) {
+            bool has_any = false;
+            for (size_t i = 0; i < profile_store_blocks(&store); i++)
+                has_any |= profile_block_has_service(profile_store_block(&store, i), number);
+            assert_true((bits[number / 64] >> number % 64 & 1) == has_any);
+        }
+        assert_true((bits[1 / 64] >> 1 % 64 & 1) == round);
+        for (unsigned i = 0; i < 10000 && store.blocks_open == store.blocks_begin; i++) {
+            snprintf(name, sizeof(name), "service-%u", i % 256);
+            add(1, "span-aaa", name, 100);
+        }
+    }
+    for (unsigned i = 0; i < SERVICES / 2; i++) {
+        snprintf(name, sizeof(name), "other-%u", i);
+        string_table_unref(&strings, string_table_find(&strings, slice_of_text(name)));
+    }
+}
+
 static void forgets_what_is_evicted(void **state)
 {
     (void)state;
@@ -281,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counts_samples_by_span, setup, teardown),
+        cmocka_unit_test_setup_teardown(tells_the_services_of_all_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(forgets_what_is_evicted, setup, teardown),
         cmocka_unit_test_setup_teardown(merges_a_window, setup, teardown),
         cmocka_unit_test_setup_teardown(a_table_has_the_samples_of_all_spans, setup, teardown),
