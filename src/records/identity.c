@@ -84,22 +84,24 @@ uint64_t identity_needs(struct slice message, uint32_t number)
         /* An item of the list and its copy while that grows; an entry to be sorted, and a third of
          * a chunk behind it; lengths and kinds of key and value. Blocks double. */
         ELEMENT_BYTES = 4 * sizeof(struct attribute) + 2 * sizeof(struct entry) + 4 * 32,
-        BYTES_PART = 4, /* of the message's own: while the block grows there are two */
+        BYTES_PART = 4, /* of their own: while the block grows there are two */
     };
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
     struct wire_field part;
     uint64_t elements = 0;
+    uint64_t bytes = 0;
     while (wire_next_field(&reader, &field)) {
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
         elements++;
+        bytes += field.bytes.size;
         struct wire_reader parts = wire_reader_of(field.bytes);
         while (wire_next_field(&parts, &part))
             if (part.number == VALUE && part.type == WIRE_BYTES)
                 elements += elements_in(part.bytes);
     }
-    return elements * ELEMENT_BYTES + BYTES_PART * message.size;
+    return elements * ELEMENT_BYTES + BYTES_PART * bytes;
 }
 
 void identity_clear(struct identity *identity)

@@ -31,7 +31,7 @@ void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_s
                         struct budget *budget);
 void metric_stream_fini(struct metric_stream *stream);
 /* What a request takes whose data points are read, changed and put (metric_values.h), each with its
- * stream. sum_bytes: what a point of an exponential histogram may have more afterwards. */
+ * stream. sum_bytes: as of metric_values_bytes_max. */
 void metric_stream_needs(const struct metric_stream *stream, struct slice request,
                          uint64_t sum_bytes, struct record_needs *ret_needs);
 /* Frees what a request needed. */

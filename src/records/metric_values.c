@@ -117,12 +117,12 @@ void metric_values_next(struct arena *arena)
         arena_clear(arena);
 }
 
-uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t more)
+uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t sum_bytes)
 {
     enum {
         /* A count of one byte is a word in the values, and one in the copy. Other numbers have
          * eight bytes, and are put from where they are. */
-        WORDS_PART = 2 * sizeof(uint64_t),
+        WORDS_PART = sizeof(uint64_t),
         PACKED_PART = 1,
         FIXED_PART = 2,
         /* The rest of a chunk, which is at most as large as what came before. */
@@ -130,8 +130,10 @@ uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, ui
     };
     if (kind != METRIC_HISTOGRAM && kind != METRIC_EXPONENTIAL)
         return 0;
-    uint64_t bytes = kind == METRIC_HISTOGRAM ? FIXED_PART * point_bytes
-                                              : (WORDS_PART + PACKED_PART) * point_bytes + more;
+    uint64_t bytes = FIXED_PART * point_bytes;
+    if (kind == METRIC_EXPONENTIAL)
+        bytes = (WORDS_PART + PACKED_PART) * point_bytes +
+                (sum_bytes > 0 ? sum_bytes : WORDS_PART * point_bytes);
     return bytes + (bytes < SPARE_BYTES_MAX ? bytes : SPARE_BYTES_MAX) + 2 * ARENA_KEPT_BYTES;
 }
 

@@ -60,9 +60,9 @@ void metric_values_arena_init(struct arena *arena, struct budget *budget);
 /* Before each data point: frees what others took, unless it is little. */
 void metric_values_next(struct arena *arena);
 /* What the arena takes at most for a data point of so many bytes: for its values, a copy of their
- * arrays, and what metric_values_put writes. more: the same for what is added to a point of an
- * exponential histogram. */
-uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t more);
+ * arrays, and what metric_values_put writes. sum_bytes: the same for the sum that a point of an
+ * exponential histogram is added to, in place of the copy; 0: there is none. */
+uint64_t metric_values_bytes_max(enum metric_kind kind, uint64_t point_bytes, uint64_t sum_bytes);
 /* Arrays are in the arena. False: it has no room. */
 bool metric_values_read(struct arena *arena, enum metric_kind kind, struct slice bytes,
                         struct metric_values *ret_values);
