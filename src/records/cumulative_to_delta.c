@@ -444,7 +444,10 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
 static void needs(void *arg, struct slice request, struct record_needs *ret_needs)
 {
     const struct delta_editor *editor = arg;
-    metric_stream_needs(&editor->stream, request, 0, ret_needs);
+    /* All buckets of the stream's last point, however few this one has. */
+    const uint64_t bytes = stream_table_words_max(editor->table) * sizeof(uint64_t);
+    const struct exponential_needs exponential = {.work = bytes};
+    metric_stream_needs(&editor->stream, request, &exponential, ret_needs);
 }
 
 struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *edit,

@@ -284,7 +284,9 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
 static void needs(void *arg, struct slice request, struct record_needs *ret_needs)
 {
     const struct sum_editor *editor = arg;
-    metric_stream_needs(&editor->stream, request, exponential_sum_bytes_max(), ret_needs);
+    const uint64_t sum_bytes = exponential_sum_bytes_max();
+    const struct exponential_needs exponential = {.sum_bytes = sum_bytes, .work = sum_bytes};
+    metric_stream_needs(&editor->stream, request, &exponential, ret_needs);
 }
 
 struct batch *sum_editor_run(struct sum_editor *editor, struct record_edit *edit,

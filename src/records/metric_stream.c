@@ -61,7 +61,7 @@ static void tally_head(struct tally *tally, const struct wire_field *head, uint3
 }
 
 static void tally_point(struct tally *tally, enum metric_kind kind, struct slice point,
-                        uint64_t sum_bytes)
+                        const struct exponential_needs *exponential)
 {
     enum {
         CHANGES = 3, /* its header; numbers together; the start at its end */
@@ -70,16 +70,17 @@ static void tally_point(struct tally *tally, enum metric_kind kind, struct slice
         COUNTS_WORK = 8, /* the same for counts of one byte, which become words */
     };
     const bool is_exponential = kind == METRIC_EXPONENTIAL;
-    uint64_t values = metric_values_bytes_max(kind, point.size, sum_bytes);
+    uint64_t values = metric_values_bytes_max(kind, point.size, exponential->sum_bytes);
     if (values > tally->values)
         tally->values = values;
     tally->changes += CHANGES;
-    tally->work += POINT_WORK + (is_exponential ? COUNTS_WORK * point.size + sum_bytes
+    tally->work += POINT_WORK + (is_exponential ? COUNTS_WORK * point.size + exponential->work
                                                 : BYTES_WORK * point.size);
     tally_attributes(tally, point, metric_point_attributes(kind));
 }
 
-static void tally_metric(struct tally *tally, struct slice metric, uint64_t sum_bytes)
+static void tally_metric(struct tally *tally, struct slice metric,
+                         const struct exponential_needs *exponential)
 {
     enum { POINTS = 1, TEMPORALITY = 2, CHANGES = 2 /* two headers */ };
     struct wire_field data;
@@ -95,13 +96,14 @@ static void tally_metric(struct tally *tally, struct slice metric, uint64_t sum_
         while (wire_next_field(&fields, &field)) {
             tally->changes += field.number == TEMPORALITY;
             if (field.number == POINTS)
-                tally_point(tally, kind, field.bytes, sum_bytes);
+                tally_point(tally, kind, field.bytes, exponential);
         }
     }
 }
 
 void metric_stream_needs(const struct metric_stream *stream, struct slice request,
-                         uint64_t sum_bytes, struct record_needs *ret_needs)
+                         const struct exponential_needs *exponential,
+                         struct record_needs *ret_needs)
 {
     enum {
         /* While lists grow there are two of them, and one is twice the other; then the request is
@@ -127,7 +129,7 @@ void metric_stream_needs(const struct metric_stream *stream, struct slice reques
                 if (stream->uses_scope_attributes)
                     tally_head(&tally, &field, SCOPE_ATTRIBUTES);
                 if (field.number == RECORDS_CHILDREN)
-                    tally_metric(&tally, field.bytes, sum_bytes);
+                    tally_metric(&tally, field.bytes, exponential);
             }
         }
     }

@@ -30,10 +30,16 @@ struct metric_stream {
 void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_scope_attributes,
                         struct budget *budget);
 void metric_stream_fini(struct metric_stream *stream);
+/* What a data point of an exponential histogram takes, its own bytes apart. */
+struct exponential_needs {
+    uint64_t sum_bytes; /* as of metric_values_bytes_max */
+    uint64_t work;      /* bytes that are read and written at most */
+};
 /* What a request takes whose data points are read, changed and put (metric_values.h), each with its
- * stream. sum_bytes: as of metric_values_bytes_max. */
+ * stream. */
 void metric_stream_needs(const struct metric_stream *stream, struct slice request,
-                         uint64_t sum_bytes, struct record_needs *ret_needs);
+                         const struct exponential_needs *exponential,
+                         struct record_needs *ret_needs);
 /* Frees what a request needed. */
 void metric_stream_clear(struct metric_stream *stream);
 /* As the visitor's enter. */

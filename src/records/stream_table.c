@@ -30,6 +30,7 @@ struct stream_table {
     _Atomic unsigned users;
     _Atomic uint64_t count;
     _Atomic uint64_t bytes;
+    _Atomic size_t words_max; /* of one stream so far */
     struct shard shards[STREAM_SHARDS];
 };
 
@@ -81,6 +82,7 @@ static void forget_all(struct stream_table *table)
         hash_table_clear(&shard->streams);
         pthread_mutex_unlock(&shard->lock);
     }
+    atomic_store_explicit(&table->words_max, 0, memory_order_relaxed);
 }
 
 void stream_table_destroy(struct stream_table *table)
@@ -112,6 +114,20 @@ uint64_t stream_table_seed(const struct stream_table *table)
 uint64_t stream_table_count(const struct stream_table *table)
 {
     return atomic_load_explicit(&table->count, memory_order_relaxed);
+}
+
+size_t stream_table_words_max(const struct stream_table *table)
+{
+    return atomic_load_explicit(&table->words_max, memory_order_relaxed);
+}
+
+static void note_words(struct stream_table *table, size_t count)
+{
+    size_t most = stream_table_words_max(table);
+    while (count > most &&
+           !atomic_compare_exchange_weak_explicit(&table->words_max, &most, count,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 static struct shard *shard_of(struct stream_table *table, struct identity_digest key)
@@ -192,6 +208,7 @@ bool stream_table_set_words(struct stream_table *table, struct stream *stream, s
     mem_free(stream->words);
     stream->words = count > 0 ? mem_alloc(count * word_bytes) : NULL;
     stream->words_count = count;
+    note_words(table, count);
     return true;
 }
 

@@ -33,6 +33,8 @@ void stream_table_leave(struct stream_table *table);
 /* For digests. */
 uint64_t stream_table_seed(const struct stream_table *table);
 uint64_t stream_table_count(const struct stream_table *table);
+/* The most words that a stream has had since the table was empty. */
+size_t stream_table_words_max(const struct stream_table *table);
 
 /* The stream, zeroed if it is new; its shard is locked until _release. NULL: refused, and nothing
  * is locked. */

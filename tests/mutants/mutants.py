@@ -298,6 +298,8 @@ MUTANTS = [
     Mutant("cumulativetodelta: streams that are not stale stay", "src/records/cumulative_to_delta.c",
            "->time_ns < *(const uint64_t *)arg;", "->time_ns != *(const uint64_t *)arg;",
            ("test_cumulativetodelta_pipeline",)),
+    Mutant("cumulativetodelta: points of wide streams are left to the helper", "src/records/cumulative_to_delta.c",
+           "stream_table_words_max(editor->table) * sizeof(uint64_t)", "0", ("test_record_edit",)),
     # deltatocumulative
     Mutant("deltatocumulative: points come in order", "src/records/delta_to_cumulative.c",
            "values->time_ns <= stream->values.time_ns", "values->time_ns < stream->values.time_ns",

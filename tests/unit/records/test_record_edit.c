@@ -630,6 +630,34 @@ static void a_lane_leaves_many_remembered_points_to_the_helper(void **state)
     }
 }
 
+/* A short point is compared with all buckets of the one before. */
+static void a_lane_leaves_points_of_wide_streams_to_the_helper(void **state)
+{
+    enum { COUNTS = 200000 };
+    static const struct delta_match all;
+    const struct delta_settings settings = {
+        .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
+    (void)state;
+    struct record_edit edit;
+    struct delta_editor deltas;
+    struct stream_table *table = delta_table_create(NULL);
+    record_edit_init(&edit, NULL);
+    delta_editor_init(&deltas, &settings, table, NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        struct batch *batch = stream_points(METRIC_EXPONENTIAL, 1, i == 1 ? COUNTS : 0,
+                                            TEMPORALITY_CUMULATIVE, 1 + i);
+        edit.written_max = i == 1 ? UINT64_MAX : HELPED_BYTES_MIN;
+        struct batch *edited = delta_editor_run(&deltas, &edit, batch);
+        assert_int_equal(edit.is_long, i == 2);
+        assert_int_equal(edited == NULL, i == 2);
+        batch_unref(edited);
+        batch_unref(batch);
+    }
+    record_edit_fini(&edit);
+    delta_editor_fini(&deltas);
+    stream_table_destroy(table);
+}
+
 /* Each count of a byte is a word, and more than once. What was accepted is charged beyond the
  * limit.
  */
@@ -855,6 +883,7 @@ int main(void)
         cmocka_unit_test(few_buckets_are_written_for_short_points),
         cmocka_unit_test(points_that_have_no_room_stay_in_the_sum),
         cmocka_unit_test(a_lane_leaves_many_remembered_points_to_the_helper),
+        cmocka_unit_test(a_lane_leaves_points_of_wide_streams_to_the_helper),
         cmocka_unit_test(the_values_of_a_point_are_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
