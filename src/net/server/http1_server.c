@@ -26,8 +26,10 @@
 #include <string.h>
 
 enum {
-    /* May come from the budget's margin, so that the handler refuses an ordinary request. */
+    /* May come from the budget's margin, so that the handler refuses an ordinary request: of a
+     * head, and of what was read behind it while the handler was asking. */
     KEEP_MARGIN_BYTES = 4096,
+    STASH_MARGIN_BYTES = HTTP1_HEAD_READ_BYTES,
     HEAD_FIRST_BYTES = 1024,
     RESPONSE_HEAD_BYTES = 1024, /* longer heads are allocated */
 };
@@ -177,12 +179,14 @@ static enum http1_result refuse_busy(struct http1_exchange *exchange)
     return HTTP1_REFUSED;
 }
 
-/* A charged copy of bytes that wait. NULL: the budget has no room. */
-static struct buffer *keep(struct budget *budget, const uint8_t *data, size_t size)
+/* A charged copy of bytes that wait, up to margin_max of them from the margin. NULL: the budget has
+ * no room. */
+static struct buffer *keep(struct budget *budget, const uint8_t *data, size_t size,
+                           size_t margin_max)
 {
     assert(data != NULL || size == 0);
     struct buffer *kept = buffer_try_create(budget, size);
-    if (kept == NULL && size <= KEEP_MARGIN_BYTES)
+    if (kept == NULL && size <= margin_max)
         kept = buffer_try_create_margin(budget, size);
     if (kept == NULL)
         return NULL;
@@ -633,7 +637,7 @@ static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
         result = http1_parser_feed(&exchange->parser, data, size);
         used = parser->position;
         if (result != HTTP1_REFUSED) {
-            exchange->head = keep(settings->budget, data, used);
+            exchange->head = keep(settings->budget, data, used, KEEP_MARGIN_BYTES);
             if (exchange->head == NULL)
                 result = refuse_busy(exchange);
         }
@@ -805,7 +809,7 @@ static void http1_receive(void *state, const uint8_t *data, size_t size)
         return;
     if (used < size) {
         struct budget *budget = http_connection_settings(http1->connection)->budget;
-        http1->stash = keep(budget, data + used, size - used);
+        http1->stash = keep(budget, data + used, size - used, STASH_MARGIN_BYTES);
         if (http1->stash == NULL)
             http_connection_abort(http1->connection);
     }

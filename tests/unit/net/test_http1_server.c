@@ -452,6 +452,30 @@ static void a_request_that_is_held_goes_on_or_ends(void **state)
     assert_int_equal(fixture->bodies, 1);
 }
 
+/* What came with its head waits in the budget's margin. */
+static void a_request_that_is_held_at_a_full_budget_is_refused_in_words(void **state)
+{
+    enum { BODY_BYTES = 8000 };
+    static const char head[] = "POST /ask HTTP/1.1\r\n" HOST "Content-Length: 8000\r\n\r\n";
+    struct http_fixture *fixture = *state;
+    char request[sizeof(head) + BODY_BYTES];
+    memcpy(request, head, sizeof(head) - 1);
+    memset(request + sizeof(head) - 1, 'b', BODY_BYTES);
+    request[sizeof(head) - 1 + BODY_BYTES] = '\0';
+    assert_true(budget_try_take(&fixture->budget, BUDGET_BYTES));
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, request);
+    loopback_settle(client);
+    assert_non_null(fixture->asks);
+    assert_false(client->has_ended);
+    http_fixture_release(fixture);
+    loopback_expect(client, "HTTP/1.1 503 ");
+    assert_int_equal(fixture->failure, HTTP_BODY_NO_BUDGET);
+    loopback_close(client);
+    http_fixture_expect_connections(fixture, 0);
+    budget_return(&fixture->budget, BUDGET_BYTES);
+}
+
 /* Every allocation that may be refused is refused once: the client gets a response or a closed
  * connection. */
 static void refused_memory_ends_in_a_response_or_a_close(void **state)
@@ -592,6 +616,7 @@ int main(void)
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(a_response_after_the_client_has_gone_does_nothing),
         LIVE(a_request_that_is_held_goes_on_or_ends),
+        LIVE(a_request_that_is_held_at_a_full_budget_is_refused_in_words),
         LIVE(a_stream_is_sent_in_pieces_and_ends_whole),
         LIVE(the_end_of_the_connection_ends_a_stream_to_an_old_client),
         LIVE(a_stream_whose_client_goes_is_gone),
