@@ -105,6 +105,7 @@ enum {
 #define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
 #define HTTP_STOP_READ_NS          ((uint64_t)10 * NS_PER_S) /* for bodies, once the server stops */
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
+#define HTTP_STOP_WRITE_NS         ((uint64_t)5 * NS_PER_S) /* the same, once the server stops */
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
 #define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* responses wait for window */
 #define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* for the ACK after GOAWAY */

@@ -96,12 +96,15 @@ static void arm_timer(struct http_connection *connection)
     timer_start(lane_timers(connection->server->settings.lane), &connection->timer, due_ns);
 }
 
-/* A configured write deadline is for the whole response; the default one is for progress. */
+/* A configured write deadline is for the whole response; the default one is for progress. Who makes
+ * none does not hold up a stop. */
 static void start_write_deadline(struct http_connection *connection)
 {
     assert(connection->writes_waiting > 0);
     uint64_t delay_ns = connection->server->settings.write_deadline_ns;
-    connection->write_deadline_ns = clock_now_ns() + (delay_ns == 0 ? WRITE_STALL_NS : delay_ns);
+    if (delay_ns == 0)
+        delay_ns = connection->server->is_stopping ? HTTP_STOP_WRITE_NS : WRITE_STALL_NS;
+    connection->write_deadline_ns = clock_now_ns() + delay_ns;
     connection->write_waiting_bytes = uv_stream_get_write_queue_size(stream_of(connection));
     arm_timer(connection);
 }
@@ -682,6 +685,8 @@ void http_server_stop(struct http_server *server, void (*done)(void *arg), void 
                              ioctl(fd, FIONREAD, &size) == 0 && size > 0;
         if (!c->is_stopping)
             stop(c);
+        if (c->writes_waiting > 0 && !c->is_closing && server->settings.write_deadline_ns == 0)
+            start_write_deadline(c);
     }
     check_done(server);
 }

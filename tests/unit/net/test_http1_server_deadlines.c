@@ -134,6 +134,24 @@ static void a_client_that_does_not_read_is_cut_off(void **state)
     loopback_close(client);
 }
 
+static void a_client_that_does_not_read_does_not_hold_up_a_stop(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    for (int turn = 0; turn < 20; turn++)
+        lane_turn(fixture->lane);
+    http_fixture_stop(fixture);
+    clock_fake_advance(HTTP_STOP_WRITE_NS - 1);
+    lane_turn(fixture->lane);
+    assert_int_equal(fixture->ends, 0);
+    clock_fake_advance(1);
+    loopback_turn_until(fixture->lane, &fixture->has_stopped);
+    assert_int_equal(fixture->ends, 1);
+    loopback_close(client);
+}
+
 static void what_waits_for_a_reader_is_charged(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -238,6 +256,7 @@ int main(void)
         LIVE(slow_bodies_fall_under_the_minimum_rate),
         LIVE(a_slow_body_does_not_hold_up_a_stop),
         LIVE(a_client_that_does_not_read_is_cut_off),
+        LIVE(a_client_that_does_not_read_does_not_hold_up_a_stop),
         LIVE(what_waits_for_a_reader_is_charged),
         LIVE(a_slow_reader_gets_all_of_a_large_response),
         IMPATIENT(keep_alive_can_be_switched_off),
