@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/net/socket/endpoint.h"
+#include "src/net/socket/socket_part.h"
 #include "src/net/tls/tls_channel.h"
 
 #include <assert.h>
@@ -129,9 +130,7 @@ static bool send_parts(struct client_socket *socket, const struct batch_part *pa
     assert(count > 0 && count <= WRITE_PARTS_MAX);
     uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
     for (size_t i = 0; i < count; i++)
-        /* uv_buf_t is not const because it is for reading, too. */
-        buffers[i] =
-            uv_buf_init((char *)(uintptr_t)parts[i].bytes.data, (unsigned)parts[i].bytes.size);
+        buffers[i] = socket_part(parts[i].bytes.data, parts[i].bytes.size);
     int written = uv_try_write(&socket->stream, buffers, (unsigned)count);
     mem_free(buffers);
     if (written < 0 && written != UV_EAGAIN)
@@ -169,7 +168,7 @@ static bool send_parts(struct client_socket *socket, const struct batch_part *pa
                 bytes.data = waiting->copied + copied;
                 copied += bytes.size;
             }
-            buffers[i] = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
+            buffers[i] = socket_part(bytes.data, bytes.size);
         }
         int error = uv_write(&waiting->request, &socket->stream, buffers, (unsigned)count,
                              on_waiting_written);
@@ -458,7 +457,7 @@ void client_socket_close(struct client_socket *socket)
     if (socket->channel != NULL) {
         tls_channel_end(socket->channel);
         struct slice output = tls_channel_output(socket->channel);
-        uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+        uv_buf_t part = socket_part(output.data, output.size);
         if (output.size > 0 && !socket->is_writing)
             (void)uv_try_write(&socket->stream, &part, 1);
     }

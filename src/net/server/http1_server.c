@@ -19,6 +19,7 @@
 #include "src/net/server/http1_chunks.h"
 #include "src/net/server/http1_parser.h"
 #include "src/net/server/http_exchange.h"
+#include "src/net/socket/socket_part.h"
 #include "src/net/syntax/http1_chars.h"
 
 #include <assert.h>
@@ -356,7 +357,7 @@ static void send_rest(void *arg)
     while (written < HTTP_TURN_BYTES && http1->rest.size > 0) {
         const size_t size =
             http1->rest.size < HTTP_PIECE_BYTES ? http1->rest.size : HTTP_PIECE_BYTES;
-        uv_buf_t part = uv_buf_init((char *)(uintptr_t)http1->rest.data, (unsigned)size);
+        uv_buf_t part = socket_part(http1->rest.data, size);
         http1->rest = slice_of(http1->rest.data + size, http1->rest.size - size);
         written += size;
         /* If it waits, http1_written goes on. */
@@ -418,8 +419,8 @@ static void send_response(struct http1 *http1, const struct http_response *respo
     const size_t first_bytes =
         is_kept && response->body.size > HTTP_PIECE_BYTES ? HTTP_PIECE_BYTES : response->body.size;
     uv_buf_t parts[2] = {
-        uv_buf_init(head.data, (unsigned)head.size),
-        uv_buf_init((char *)(uintptr_t)response->body.data, (unsigned)first_bytes),
+        socket_part(head.data, head.size),
+        socket_part(response->body.data, first_bytes),
     };
     if (first_bytes < response->body.size && has_body) {
         const uint64_t deadline_ns = http_connection_settings(connection)->write_deadline_ns;
@@ -498,9 +499,9 @@ static bool stream_send(struct http_request *request, struct slice piece)
         return false;
     snprintf(size, sizeof(size), "%zx\r\n", piece.size);
     uv_buf_t parts[3] = {
-        uv_buf_init(size, (unsigned)strlen(size)),
-        uv_buf_init((char *)(uintptr_t)piece.data, (unsigned)piece.size),
-        uv_buf_init((char *)(uintptr_t) "\r\n", 2),
+        socket_part(size, strlen(size)),
+        socket_part(piece.data, piece.size),
+        socket_part("\r\n", 2),
     };
     bool is_chunked = http1->exchange->parser.version_minor > 0;
     /* What the socket does not take now waits in a copy. */
@@ -511,7 +512,7 @@ static bool stream_send(struct http_request *request, struct slice piece)
 static void stream_end(struct http_request *request, bool is_whole)
 {
     struct http1 *http1 = http1_of(request);
-    uv_buf_t last = uv_buf_init((char *)(uintptr_t) "0\r\n\r\n", 5);
+    uv_buf_t last = socket_part("0\r\n\r\n", 5);
     if (!is_whole || http_connection_is_blocked(http1->connection))
         http_connection_abort(http1->connection);
     else if (http1->exchange->parser.version_minor == 0 ||
@@ -544,7 +545,7 @@ static void read_body(struct http_request *request)
     if (!http1->has_continued) {
         static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
         http1->has_continued = true;
-        uv_buf_t part = uv_buf_init((char *)(uintptr_t)text, sizeof(text) - 1);
+        uv_buf_t part = socket_part(text, sizeof(text) - 1);
         http_connection_write(http1->connection, &part, 1);
     }
     settle(http1);

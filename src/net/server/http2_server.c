@@ -21,6 +21,7 @@
 #include "src/net/server/http2_frames.h"
 #include "src/net/server/http2_guard.h"
 #include "src/net/server/http_exchange.h"
+#include "src/net/socket/socket_part.h"
 #include "src/net/syntax/nghttp2_session.h"
 
 #include <assert.h>
@@ -1344,7 +1345,7 @@ static void flush(void *arg)
                 value[i] = (uint8_t)(limit >> (24 - 8 * i));
             session->has_advertised = true;
         }
-        uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
+        uv_buf_t part = socket_part(room, used);
         is_written = http_connection_write(session->connection, &part, 1);
         written += used;
     }

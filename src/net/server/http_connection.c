@@ -10,6 +10,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/net/socket/endpoint.h"
+#include "src/net/socket/socket_part.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -297,7 +298,7 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
         target += rest;
         skip -= skipped;
     }
-    uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
+    uv_buf_t rest = socket_part(late->data, size);
     if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
         late_write_destroy(late);
         http_connection_close(connection);

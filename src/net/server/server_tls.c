@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/net/socket/socket_part.h"
 #include "src/net/tls/tls_channel.h"
 #include "src/net/tls/tls_context.h"
 
@@ -70,7 +71,7 @@ static void end_handshake(struct http_connection *connection)
 static void refuse(struct http_connection *connection, const char *reason, bool sends_alert)
 {
     char alert[] = {21, 3, 1, 0, 2, ALERT_FATAL, ALERT_INTERNAL_ERROR};
-    uv_buf_t part = uv_buf_init(alert, sizeof(alert));
+    uv_buf_t part = socket_part(alert, sizeof(alert));
     report(connection, reason);
     if (sends_alert)
         http_connection_send(connection, &part, 1);
@@ -148,7 +149,7 @@ static bool send_output(struct http_connection *connection)
     struct slice output = tls_channel_output(connection->tls);
     if (output.size == 0)
         return true;
-    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+    uv_buf_t part = socket_part(output.data, output.size);
     bool is_written = http_connection_send(connection, &part, 1);
     tls_channel_sent(connection->tls, output.size);
     return is_written;
@@ -219,8 +220,7 @@ static void pump(struct http_connection *connection)
         if (!tls_channel_is_open(tls))
             report(connection, tls_channel_error(tls));
         if (tls_channel_met_http(tls) && has_http1) {
-            uv_buf_t part =
-                uv_buf_init((char *)(uintptr_t)cleartext_response, sizeof(cleartext_response) - 1);
+            uv_buf_t part = socket_part(cleartext_response, sizeof(cleartext_response) - 1);
             http_connection_send(connection, &part, 1);
         } else {
             server_tls_flush(connection); /* the alert */
@@ -374,7 +374,7 @@ void server_tls_close(struct http_connection *connection)
     lane_defer_cancel(connection->server->settings.lane, &connection->tls_job);
     tls_channel_end(connection->tls);
     struct slice output = tls_channel_output(connection->tls);
-    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+    uv_buf_t part = socket_part(output.data, output.size);
     if (output.size > 0 && connection->writes_waiting == 0)
         uv_try_write((uv_stream_t *)&connection->tcp, &part, 1);
 }
