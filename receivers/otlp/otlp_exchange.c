@@ -317,8 +317,8 @@ static void read_message(struct reading *reading)
             return;
         case JSON_TOO_LARGE:
             reading->result = TOO_LARGE;
-            set_reason(reading, "the JSON text becomes more than the whole memory budget "
-                                "(service::budget_mib) as protobuf; send less at a time");
+            set_reason(reading, "the JSON text becomes more than 4 GiB, or than the whole memory "
+                                "budget (service::budget_mib), as protobuf; send less at a time");
             return;
         case JSON_NO_BUDGET:
             reading->result = BUSY;

@@ -168,7 +168,7 @@ static enum json_line_result wrong(struct line *line, const char *reason)
 }
 
 static const char too_large[] =
-    "it becomes more than the whole memory budget (service::budget_mib)";
+    "it becomes more than 4 GiB, or than the whole memory budget (service::budget_mib)";
 
 static enum json_line_result take_profiles(struct line *line, struct buffer *owner)
 {

@@ -69,12 +69,21 @@ struct range {
 
 /* ---- Output and errors ---- */
 
-/* Makes room for that many more bytes. False: no memory. */
+static size_t at_most(size_t bytes)
+{
+    return bytes < JSON_READ_BYTES_MAX ? bytes : JSON_READ_BYTES_MAX;
+}
+
+/* Makes room for that many more bytes. False: no memory, or too many bytes. */
 static bool grow(struct reader *reader, size_t bytes)
 {
     struct buffer *out = reader->out;
-    size_t least = out->size + out->size / 8 + bytes;
-    size_t capacity = least < 2 * out->capacity ? 2 * out->capacity : least;
+    if (bytes > JSON_READ_BYTES_MAX - out->size) {
+        reader->result = JSON_TOO_LARGE;
+        return false;
+    }
+    size_t least = at_most(out->size + out->size / 8 + bytes);
+    size_t capacity = at_most(least < 2 * out->capacity ? 2 * out->capacity : least);
     out = buffer_try_grow(out, capacity);
     if (out == NULL && least > reader->out->capacity)
         out = buffer_try_grow(reader->out, least);
@@ -794,7 +803,7 @@ enum json_result json_read(const struct otlp_message *message, struct slice text
     reader.text_bytes = text.size;
     for (unsigned i = 0; i < JSON_DEPTH_MAX; i++)
         reader.frames[i].header_bytes = 0;
-    reader.out = buffer_try_create(budget, text.size / 2 + OUTPUT_BYTES_FIRST);
+    reader.out = buffer_try_create(budget, at_most(text.size / 2 + OUTPUT_BYTES_FIRST));
     if (reader.out == NULL)
         return JSON_NO_BUDGET;
     if (next_byte(&reader) == '{') {

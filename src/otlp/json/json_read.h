@@ -15,7 +15,7 @@ enum json_result {
     JSON_READ,
     JSON_MALFORMED, /* the reason has the byte, what was found and what was expected */
     JSON_NO_BUDGET, /* no memory now; a retry may succeed */
-    JSON_TOO_LARGE, /* more than the whole budget */
+    JSON_TOO_LARGE, /* more than the whole budget, or JSON_READ_BYTES_MAX */
 };
 
 enum { JSON_REASON_BYTES_MAX = 512 };
