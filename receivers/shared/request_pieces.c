@@ -15,6 +15,7 @@
 #include "src/otlp/split.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 /* REPEATED_BYTES_RATIO: bytes of Resources and scopes that all pieces together repeat, at most, for
  * each byte of the request. */
@@ -99,20 +100,121 @@ void request_pieces_free(struct request_pieces *pieces)
     mem_free(pieces);
 }
 
-static void offer_piece(struct timer *timer, void *arg)
+/* A piece on its way to one of the pipelines. */
+struct request_piece {
+    struct receipt receipt;
+    struct request_pieces *pieces;
+    struct batch *batch; /* a reference */
+    size_t pipeline;
+    struct request_piece *next; /* refused after it */
+};
+
+/* The receipt may resolve from inside. */
+static void offer(struct request_piece *piece, bool is_again)
+{
+    struct request_pieces *pieces = piece->pieces;
+    pieces->under_way++;
+    outlet_offer_deferred(pieces->outlet, piece->pipeline, piece->batch, &piece->receipt, is_again);
+}
+
+static void end_piece(struct request_piece *piece, const struct outcome *outcome)
+{
+    receipt_resolve(piece->pieces->receipt, outcome);
+    batch_unref(piece->batch);
+    mem_free(piece);
+}
+
+static struct request_piece *next_refused(struct request_pieces *pieces)
+{
+    struct request_piece *piece = pieces->refused;
+    if (piece != NULL)
+        pieces->refused = piece->next;
+    return piece;
+}
+
+static void give_up(struct request_pieces *pieces)
+{
+    struct request_piece *piece;
+    while ((piece = next_refused(pieces)) != NULL) {
+        outlet_give_up(pieces->outlet, piece->pipeline, piece->batch, pieces->refusal.reason);
+        end_piece(piece, &pieces->refusal);
+    }
+}
+
+/* Waits for room once all were offered and some were refused, or ends. */
+static void go_on(struct request_pieces *pieces)
+{
+    if (pieces->under_way > 0 || pieces->offered < pieces->count)
+        return;
+    if (pieces->refused != NULL && pieces->is_taken &&
+        pieces->pause_ns <= REQUEST_PIECES_WAIT_NS_MAX - pieces->waited_ns) {
+        lane_timer_start(pieces->lane, &pieces->turn, pieces->pause_ns);
+        pieces->waited_ns += pieces->pause_ns;
+        pieces->pause_ns *= 2;
+        return;
+    }
+    give_up(pieces);
+    request_pieces_free(pieces);
+}
+
+static void on_outcome(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct request_piece *piece = arg;
+    struct request_pieces *pieces = piece->pieces;
+    assert(receipt == &piece->receipt);
+    assert(pieces->under_way > 0);
+    if (outcome_may_change(outcome)) {
+        struct request_piece **end = &pieces->refused;
+        while (*end != NULL)
+            end = &(*end)->next;
+        piece->next = NULL;
+        *end = piece;
+        snprintf(pieces->refusal_text, sizeof(pieces->refusal_text), "%s", outcome->message);
+        pieces->refusal = *outcome;
+        pieces->refusal.message = pieces->refusal_text;
+        pieces->refusal.details = slice_of(NULL, 0);
+    } else {
+        pieces->is_taken |= outcome->verdict != REFUSED;
+        end_piece(piece, outcome);
+    }
+    pieces->under_way--;
+    go_on(pieces);
+}
+
+/* Offers the next piece to all pipelines. */
+static void offer_next(struct request_pieces *pieces)
+{
+    struct batch *batch = pieces->batches[pieces->offered++];
+    batch->client = client_info_ref(pieces->client);
+    if (pieces->offered < pieces->count)
+        lane_timer_start(pieces->lane, &pieces->turn, DENSE_REST_NS);
+    size_t pipelines = outlet_pipelines(pieces->outlet);
+    for (size_t i = 0; i < pipelines; i++) {
+        struct request_piece *piece = mem_zalloc(sizeof(*piece));
+        piece->pieces = pieces;
+        piece->batch = batch_ref(batch);
+        piece->pipeline = i;
+        receipt_init(&piece->receipt, on_outcome, piece);
+        offer(piece, false);
+    }
+    batch_unref(batch);
+}
+
+/* One piece a turn, as each may take much work. */
+static void on_turn(struct timer *timer, void *arg)
 {
     struct request_pieces *pieces = arg;
-    struct outlet *outlet = pieces->outlet;
-    struct receipt *receipt = pieces->receipt;
     assert(!timer_is_running(timer));
-    struct batch *piece = pieces->batches[pieces->offered++];
-    piece->client = client_info_ref(pieces->client);
-    if (pieces->offered == pieces->count)
-        request_pieces_free(pieces);
-    else
-        lane_timer_start(pieces->lane, &pieces->turn, DENSE_REST_NS);
-    outlet_offer(outlet, piece, receipt);
-    batch_unref(piece);
+    pieces->under_way++; /* keeps the pieces until the offers below are made */
+    if (pieces->offered < pieces->count) {
+        offer_next(pieces);
+    } else {
+        struct request_piece *piece = next_refused(pieces);
+        receipt_init(&piece->receipt, on_outcome, piece);
+        offer(piece, true);
+    }
+    pieces->under_way--;
+    go_on(pieces);
 }
 
 void request_pieces_offer(struct request_pieces *pieces, struct lane *lane, struct outlet *outlet,
@@ -123,9 +225,10 @@ void request_pieces_offer(struct request_pieces *pieces, struct lane *lane, stru
     pieces->outlet = outlet;
     pieces->receipt = receipt;
     pieces->client = client_info_ref(client);
-    timer_init(&pieces->turn, offer_piece, pieces);
-    receipt_expect(receipt, (unsigned)pieces->count - 1);
-    offer_piece(&pieces->turn, pieces);
+    pieces->pause_ns = REQUEST_PIECES_WAIT_NS_FIRST;
+    timer_init(&pieces->turn, on_turn, pieces);
+    receipt_expect(receipt, (unsigned)(pieces->count * outlet_pipelines(outlet)) - 1);
+    on_turn(&pieces->turn, pieces);
 }
 
 enum budget_result request_charge(struct buffer *owner, struct slice message,

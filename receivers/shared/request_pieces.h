@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include "src/base/budget.h"
+#include "src/base/clock.h"
 #include "src/base/signal_kind.h"
 #include "src/base/slice.h"
 #include "src/base/timer.h"
+#include "src/core/receipt.h"
 
 struct batch;
 struct buffer;
@@ -17,7 +19,13 @@ struct client_info;
 struct lane;
 struct otlp_figures;
 struct outlet;
-struct receipt;
+struct request_piece;
+
+/* How long all waits of a request for room add up to, and the first one. */
+#define REQUEST_PIECES_WAIT_NS_MAX   ((uint64_t)5 * NS_PER_S)
+#define REQUEST_PIECES_WAIT_NS_FIRST ((uint64_t)50 * NS_PER_MS)
+
+enum { REQUEST_PIECES_TEXT_MAX = 256 };
 
 struct request_pieces {
     size_t count;
@@ -30,6 +38,13 @@ struct request_pieces {
     struct receipt *receipt;
     struct client_info *client; /* the request may end before the last piece is offered */
     struct timer turn;
+    unsigned under_way;            /* offers that have no outcome */
+    bool is_taken;                 /* at least one has been */
+    struct request_piece *refused; /* for now; the longest ago first */
+    struct outcome refusal;        /* the last of them */
+    char refusal_text[REQUEST_PIECES_TEXT_MAX];
+    uint64_t pause_ns; /* the next wait; doubles */
+    uint64_t waited_ns;
 };
 
 /* A batch of a request, or of a part of one, with one reference. */
@@ -44,8 +59,9 @@ struct request_pieces *request_pieces_cut(enum signal_kind signal, struct buffer
  * first. */
 void request_pieces_add(void *arg, struct batch *batch);
 /* Offers the first piece now and one more in each turn, even after others were refused: the
- * receipt, and so the client, gets the worst outcome. Takes the pieces. On the
- * lane. */
+ * receipt, and so the client, gets the worst outcome. Once one has been taken, those that were
+ * refused for now are offered again for up to REQUEST_PIECES_WAIT_NS_MAX: the client would send
+ * all of them again. Takes the pieces. On the lane. */
 void request_pieces_offer(struct request_pieces *pieces, struct lane *lane, struct outlet *outlet,
                           struct client_info *client, struct receipt *receipt);
 /* For pieces that are not offered. NULL is a no-op. */

@@ -34,6 +34,11 @@ struct fixture {
     bool holds;             /* it comes later: held */
     struct receipt *held;
     bool keeps_no_bytes; /* of offers, which are too large */
+    /* The first offer that is refused for now, from 1 on, and how many are. */
+    unsigned busy_first;
+    unsigned busy_count;
+    unsigned given_up;
+    uint64_t taken; /* items */
     unsigned offers;
     struct offered last;
     bool is_stopping;

@@ -3,6 +3,7 @@
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "receivers/otlp/otlp_receiver.h"
+#include "receivers/shared/request_pieces.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
@@ -14,6 +15,7 @@
 #include "src/profiles/otlp/profile_bytes.h"
 #include "tests/support/cpu_share.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -475,8 +477,9 @@ static size_t empty_spans(struct profile_bytes *out, size_t count)
 
 static const char gzipped[] = "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n";
 
-/* Sends what empty_spans made. Returns how many offers one turn made at most. */
-static unsigned ask_dense_at(const char *path, size_t size)
+/* Sends what empty_spans made; each turn takes so long. Returns how many offers one turn made at
+ * most. */
+static unsigned ask_dense_at(const char *path, size_t size, uint64_t turn_ns)
 {
     char head[256];
     unsigned most = 0;
@@ -489,7 +492,7 @@ static unsigned ask_dense_at(const char *path, size_t size)
     for (unsigned i = 0; i < 10 * TURNS && peer->raw_size == 0; i++) {
         unsigned before = fixture.offers;
         fixture_turn(peer, 1);
-        clock_fake_advance(DENSE_REST_NS);
+        clock_fake_advance(turn_ns);
         if (fixture.offers - before > most)
             most = fixture.offers - before;
     }
@@ -501,7 +504,7 @@ static unsigned ask_dense_at(const char *path, size_t size)
 
 static unsigned ask_dense(size_t size)
 {
-    return ask_dense_at("/v1/traces", size);
+    return ask_dense_at("/v1/traces", size, DENSE_REST_NS);
 }
 
 /* Below and above what the lane reads itself. The first turn reads the request as well. */
@@ -536,7 +539,8 @@ static void a_request_of_many_small_profiles_does_not_hold_the_lane(void **state
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         out.size = 0;
         fixture.offers = 0;
-        unsigned most = ask_dense_at("/v1development/profiles", empty_spans(&out, counts[i]));
+        unsigned most =
+            ask_dense_at("/v1development/profiles", empty_spans(&out, counts[i]), DENSE_REST_NS);
         assert_response("dense", "200 OK", "");
         assert_int_equal(most, 1);
         assert_int_equal(fixture.offers, (counts[i] + DENSE_PROFILES_MAX - 1) / DENSE_PROFILES_MAX);
@@ -569,6 +573,30 @@ static void a_dense_request_is_refused_when_a_piece_is(void **state)
     fixture.outcome = outcome_busy("full");
     ask_dense(empty_spans(&out, 200000));
     assert_response("busy", "503", "full");
+    profile_bytes_fini(&out);
+}
+
+/* Once a piece is taken: the client would send all of them again. */
+static void refused_pieces_of_a_dense_request_wait_for_room(void **state)
+{
+    enum { COUNT = 200000, PIECES = 4, BUSY = 4, TRIES_MAX = 20 };
+    struct profile_bytes out = {0};
+    (void)state;
+    start_large();
+    size_t size = empty_spans(&out, COUNT);
+    fixture.busy_first = 2;
+    fixture.busy_count = BUSY;
+    ask_dense_at("/v1/traces", size, REQUEST_PIECES_WAIT_NS_FIRST);
+    assert_response("room later", "200 OK", "");
+    assert_int_equal(fixture.taken, COUNT);
+    assert_in_range(fixture.offers, PIECES + BUSY, 2 * PIECES + BUSY);
+
+    fixture.offers = 0;
+    fixture.busy_count = UINT_MAX;
+    ask_dense_at("/v1/traces", size, REQUEST_PIECES_WAIT_NS_FIRST);
+    assert_response("no room", "503", "full");
+    assert_true(fixture.given_up >= PIECES - 1);
+    assert_in_range(fixture.offers, PIECES + 1, TRIES_MAX);
     profile_bytes_fini(&out);
 }
 
@@ -793,6 +821,7 @@ int main(void)
         ROW(resources_without_items_go_nowhere),
         ROW(a_request_of_many_small_profiles_does_not_hold_the_lane),
         ROW(a_dense_request_is_refused_when_a_piece_is),
+        ROW(refused_pieces_of_a_dense_request_wait_for_room),
         ROW(a_client_that_leaves_meanwhile_leaves_nothing_behind),
         ROW(large_requests_are_refused_as_small_ones),
         ROW(the_helper_inflates_what_may_be_large),
