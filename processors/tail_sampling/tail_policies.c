@@ -543,6 +543,7 @@ static void arrange(struct compiler *compiler)
     for (size_t k = 0; k < policies->leaves_count; k++) {
         const struct tail_leaf *leaf = &policies->leaves[k];
         uint16_t i = (uint16_t)k;
+        policies->readers_count += leaf->patterns_count + (leaf->kind == TAIL_OTTL);
         if (leaf->kind == TAIL_STATUS)
             arrange_status(policies, leaf);
         else if (leaf->kind == TAIL_TRACE_FLAGS)

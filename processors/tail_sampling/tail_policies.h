@@ -127,7 +127,8 @@ struct tail_policies {
     uint16_t latencies[TAIL_LEAVES_MAX];
     size_t conditions_count; /* OTTL */
     uint16_t conditions[TAIL_LEAVES_MAX];
-    size_t hashes_count; /* PROBABILISTIC */
+    size_t readers_count; /* OTTL, and patterns of STRING: each may read all of a span */
+    size_t hashes_count;  /* PROBABILISTIC */
     uint16_t hashes[TAIL_LEAVES_MAX];
     size_t profiles_count; /* PROFILE */
     uint16_t profiles[TAIL_LEAVES_MAX];

@@ -179,6 +179,14 @@ static struct slice others_of(const struct tail_split *split, size_t gathered, s
     return slice_of((const uint8_t *)split->gathered.memory + gathered, others.size);
 }
 
+/* A span, or a resource. */
+static void count_large(struct tail_split *split, uint64_t bytes)
+{
+    const uint64_t read = bytes * split->policies->readers_count;
+    if (bytes >= TAIL_LARGE_BYTES)
+        split->step_outer_left -= read < split->step_outer_left ? read : split->step_outer_left;
+}
+
 static void enter_resource(struct tail_split *split, struct slice content)
 {
     struct wire_reader reader = wire_reader_of(content);
@@ -201,6 +209,7 @@ static void enter_resource(struct tail_split *split, struct slice content)
         if (field.number == RESOURCE)
             tail_resource_read(split->policies, &resource, field.bytes, split->resource_bits);
     assert(reader.failure == NULL);
+    count_large(split, split->resource_bytes);
 }
 
 static struct slice resource_others(const struct tail_split *split)
@@ -424,6 +433,7 @@ static void add_span(struct tail_split *split, const struct wire_field *field,
             bits[i] |= span_bits[i];
         if (policies->conditions_count > 0)
             test_conditions(split, field->bytes, bits);
+        count_large(split, field->bytes.size);
         tail_policies_time(policies, span.start_ns, span.end_ns, &group->min_ns, &group->max_ns,
                            bits);
         group->has_root |= span.is_root;

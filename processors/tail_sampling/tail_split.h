@@ -24,8 +24,10 @@ enum { TAIL_STEP_SPANS_MAX = 16384 };
 /* What conditions read of records around theirs, such as the Resource of each span, in bytes, all
  * conditions together. A step ends with the span after which they have read so many; for a single
  * span, they fail when they read more. With OTTL_OUTER_… for the request. A byte takes about 2 ns
- * at most. */
+ * at most. For a step, spans and resources of TAIL_LARGE_BYTES count, too, for each condition and
+ * each pattern that may read all of them. */
 enum { TAIL_STEP_OUTER_BYTES_MAX = 4 << 20, TAIL_SPAN_OUTER_BYTES_MAX = 8 << 20 };
+enum { TAIL_LARGE_BYTES = 16 * 1024 };
 
 /* The spans that one Resource… message has of a trace. */
 struct tail_group {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conditions of a request may read of records around theirs, in one step and in all. */
+/* What conditions of a request may read of records around theirs, in one step and in all; and of
+ * large spans. */
 #include "processors/tail_sampling/tail_split.h"
 
 #include <setjmp.h>
@@ -67,10 +68,30 @@ static struct slice long_resource(uint8_t *room, unsigned spans)
     return wire_written(&writer);
 }
 
-static struct taken run(const char *condition, unsigned policies_count, unsigned spans)
+/* Spans of one trace with a long name. */
+static struct slice long_spans(uint8_t *room, unsigned spans)
 {
-    static struct tail_policy_config configs[POLICIES_MAX];
-    static const char *const names[POLICIES_MAX] = {"1", "2", "3", "4"};
+    static uint8_t text[LONG_BYTES];
+    static const uint8_t id[TAIL_TRACE_ID_BYTES] = "0123456789abcdef";
+    struct wire_writer writer = wire_writer_of(room, REQUEST_BYTES_MAX);
+    memset(text, 'v', sizeof(text));
+    const size_t size = LONG_BYTES / spans;
+    const size_t span = wire_field_size(1, sizeof(id)) + wire_field_size(5, size);
+    const size_t scope = spans * wire_field_size(2, span);
+    wire_write_header(&writer, 1, wire_field_size(2, scope));
+    wire_write_header(&writer, 2, scope);
+    for (unsigned i = 0; i < spans; i++) {
+        wire_write_header(&writer, 2, span);
+        wire_write_bytes(&writer, 1, slice_of(id, sizeof(id)));
+        wire_write_bytes(&writer, 5, slice_of(text, size));
+    }
+    return wire_written(&writer);
+}
+
+static struct taken run_policies(struct tail_policy_config *configs, unsigned policies_count,
+                                 struct slice (*make)(uint8_t *room, unsigned spans),
+                                 unsigned spans)
+{
     struct tail_sampling_config config = {.policies = {.count = policies_count, .items = configs}};
     struct taken taken = {0};
     const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
@@ -79,16 +100,12 @@ static struct taken run(const char *condition, unsigned policies_count, unsigned
     struct tail_split split;
     struct budget budget;
     uint8_t *room = mem_alloc(REQUEST_BYTES_MAX);
-    for (unsigned i = 0; i < policies_count; i++) {
-        configs[i].shared = tail_fixture_shared(names[i], "ottl_condition");
-        configs[i].shared.ottl.span = (struct config_texts){1, &condition};
-    }
     struct tail_policies *policies = tail_policies_create(&config, NULL, &error);
     assert_non_null(policies);
     budget_init(&budget, UINT64_MAX);
     tail_slabs_init(&slabs, &budget, false);
     tail_split_init(&split, policies, &slabs, 1, &budget);
-    tail_split_begin(&split, long_resource(room, spans));
+    tail_split_begin(&split, make(room, spans));
     do
         taken.steps++;
     while (!tail_split_step(&split, &taker));
@@ -100,6 +117,17 @@ static struct taken run(const char *condition, unsigned policies_count, unsigned
     budget_fini(&budget);
     mem_free(room);
     return taken;
+}
+
+static struct taken run(const char *condition, unsigned policies_count, unsigned spans)
+{
+    static struct tail_policy_config configs[POLICIES_MAX];
+    static const char *const names[POLICIES_MAX] = {"1", "2", "3", "4"};
+    for (unsigned i = 0; i < policies_count; i++) {
+        configs[i].shared = tail_fixture_shared(names[i], "ottl_condition");
+        configs[i].shared.ottl.span = (struct config_texts){1, &condition};
+    }
+    return run_policies(configs, policies_count, long_resource, spans);
 }
 
 #define READS_ALL "Len(Concat([resource.attributes[\"k\"], name], \"\")) > 5 and name == \"z\""
@@ -129,10 +157,36 @@ static void conditions_fail_when_they_have_read_too_much(void **state)
     assert_true(run(READS_ALL, 2, FACTOR / 2 + 8).bits == 0);
 }
 
+/* As if patterns and conditions read all of them. */
+static void a_step_ends_after_large_spans(void **state)
+{
+    enum { READERS = 12, SPANS = 16, STEPS = READERS * LONG_BYTES / TAIL_STEP_OUTER_BYTES_MAX };
+    enum { MANY_SPANS = 2 * LONG_BYTES / TAIL_LARGE_BYTES };
+    static const char *const names[READERS] = {"1", "2", "3", "4",  "5",  "6",
+                                               "7", "8", "9", "10", "11", "12"};
+    static struct tail_policy_config configs[READERS];
+    const char *condition = "name == \"z\"";
+    const char *patterns[READERS];
+    (void)state;
+    for (unsigned i = 0; i < READERS; i++) {
+        configs[i].shared = tail_fixture_shared(names[i], "ottl_condition");
+        configs[i].shared.ottl.span = (struct config_texts){1, &condition};
+        patterns[i] = "a+";
+    }
+    assert_in_range(run_policies(configs, READERS, long_spans, SPANS).steps, STEPS, STEPS + 1);
+    /* Others are read as fast as they come. */
+    assert_int_equal(run_policies(configs, READERS, long_spans, MANY_SPANS).steps, 1);
+    configs[0].shared = tail_fixture_shared(names[0], "string_attribute");
+    configs[0].shared.string = (struct tail_string_config){
+        .key = "k", .values = {READERS, patterns}, .enabled_regex_matching = true};
+    assert_in_range(run_policies(configs, 1, long_spans, SPANS).steps, STEPS, STEPS + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_ends_when_conditions_have_read_much),
+        cmocka_unit_test(a_step_ends_after_large_spans),
         cmocka_unit_test(conditions_fail_when_they_have_read_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
