@@ -128,6 +128,7 @@ struct groupbytrace {
     struct timer timer;       /* of the oldest */
     struct timer turn;        /* goes on taking */
     struct cut_request *cuts; /* being taken, oldest first */
+    struct cut_request **cuts_end;
     unsigned helped;
     bool is_stopping;
     bool has_stopped;
@@ -194,7 +195,8 @@ static struct held_trace *find_trace(const struct groupbytrace *self,
 
 static size_t charge_of(const struct held_trace *trace)
 {
-    return sizeof(*trace) + sizeof(*trace->offered.batch);
+    return sizeof(*trace) + sizeof(*trace->offered.batch) +
+           trace->receipts_count * sizeof(trace->receipts[0]);
 }
 
 static void free_trace(struct groupbytrace *self, struct held_trace *trace,
@@ -322,6 +324,7 @@ static void take_fragment(struct groupbytrace *self, const struct batch *from,
     }
     if (!self->base.is_journaled)
         return;
+    budget_take(self->base.budget, sizeof(trace->receipts[0]));
     trace->receipts = (struct receipt **)mem_resize(
         (void *)trace->receipts, (trace->receipts_count + 1) * sizeof(struct receipt *));
     trace->receipts[trace->receipts_count++] = receipt;
@@ -484,9 +487,11 @@ static void on_room(struct component *component)
 
 static void free_cut(struct cut_request *cut)
 {
+    struct budget *budget = cut->self->base.budget;
     trace_split_fini(&cut->split);
     batch_unref(cut->batch);
     mem_free(cut);
+    budget_return(budget, sizeof(*cut));
 }
 
 /* So many fragments of the requests that were cut as one turn may take. */
@@ -501,6 +506,8 @@ static void take_some(struct groupbytrace *self)
         if (cut->taken < cut->split.fragments_count)
             break;
         self->cuts = cut->next;
+        if (self->cuts == NULL)
+            self->cuts_end = &self->cuts;
         free_cut(cut);
     }
     if (self->cuts != NULL)
@@ -518,7 +525,6 @@ static void on_turn(struct timer *timer, void *arg)
 static void conclude(struct cut_request *cut)
 {
     struct groupbytrace *self = cut->self;
-    struct cut_request **end = &self->cuts;
     if (cut->result != TRACE_SPLIT_DONE) {
         struct outcome outcome = outcome_busy("the memory budget has no room to group spans");
         outcome.reason = LOSS_MEMORY;
@@ -536,9 +542,8 @@ static void conclude(struct cut_request *cut)
         receipt_resolve(cut->receipt, &outcome_accepted);
     else if (cut->receipt != NULL)
         receipt_expect(cut->receipt, (unsigned)cut->split.fragments_count - 1);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = cut;
+    *self->cuts_end = cut;
+    self->cuts_end = &cut->next;
     if (self->cuts == cut)
         take_some(self);
 }
@@ -567,6 +572,7 @@ static void groupbytrace_consume(struct component *component, struct batch *batc
         receipt_resolve(receipt, &outcome);
         return;
     }
+    budget_take(component->budget, sizeof(struct cut_request));
     struct cut_request *cut = mem_zalloc(sizeof(*cut));
     cut->work = (struct helper_work){.run = on_help, .done = on_helped};
     cut->self = self;
@@ -595,6 +601,7 @@ static bool groupbytrace_create(struct component *component, struct error *error
     (void)error;
     self->config = component->config;
     self->youngest_end = &self->oldest;
+    self->cuts_end = &self->cuts;
     self->seed = (uint64_t)(random_uniform() * 0x1p53);
     timer_init(&self->timer, on_due, self);
     timer_init(&self->turn, on_turn, self);
