@@ -430,6 +430,8 @@ static bool slice_to_map(struct ottl_call *call, struct ottl_value *ret)
         }
         if (has_value && !extract(call, item.map, VALUE_PATH, "value", i, &value))
             return false;
+        if (!ottl_value_is_storable(&value))
+            return ottl_fail(call, "<Invalid value type %s>", ottl_type_name(&value));
         struct ottl_entry *entry = key_index_put(&index, key);
         if (entry == NULL)
             return false;

@@ -322,7 +322,9 @@ static void test_lists(void **state)
          {"SliceToMap(attributes[\"l\"], [\"k\"]) == 1",
           "could not cast element of type `Str` to a map"},
          {"SliceToMap(attributes[\"maps\"], [\"x\"]) == 1", "does not contain the path"},
-         {"SliceToMap(attributes[\"maps\"], [\"v\"]) == 1", "is not of type string, got \"Int\""});
+         {"SliceToMap(attributes[\"maps\"], [\"v\"]) == 1", "is not of type string, got \"Int\""},
+         {"SliceToMap([1, start_time]) == 1", "<Invalid value type time.Time>"},
+         {"SliceToMap([trace_id]) == 1", "<Invalid value type pcommon.TraceID>"});
     EACH(expect_edit_failure,
          {"append(attributes[\"l\"], attributes[\"m\"])", "<Invalid value type pcommon.Map>"},
          {"delete_index(attributes[\"l\"], 3)", "startIndex 3 out of bounds for slice of length 3"},
