@@ -392,7 +392,9 @@ void answer_find(struct asking *asking)
     }
     size_t blocks = trace_store_blocks(store);
     bool is_cut = false;
-    for (size_t at = trace_store_block_of(store, record->first_block); at < blocks; at++) {
+    uint64_t unlooked = 0; /* bytes since the last look */
+    for (size_t at = trace_store_block_of(store, record->first_block); at < blocks && !is_cut;
+         at++) {
         struct block_view block = trace_store_block(store, at);
         uint32_t first, end;
         if (!block_view_find(&block, view->number, &first, &end))
@@ -406,6 +408,12 @@ void answer_find(struct asking *asking)
         for (uint32_t i = first; bodies != NULL && i < end; i++) {
             const struct span_row *row = &asking->data->rows[i];
             struct slice service = string_table_at(&store->strings, row->service);
+            /* Text that nearly matches everywhere takes up to TEXT_MAX steps for each byte. */
+            unlooked += row->size + service.size;
+            is_cut = unlooked >= BYTES_PER_LOOK && explore_is_over(&asking->limit);
+            if (is_cut)
+                break;
+            unlooked = unlooked >= BYTES_PER_LOOK ? 0 : unlooked;
             if (!contains(slice_of(bodies->data + row->offset, row->size), text, wanted.size) &&
                 !contains(service, text, wanted.size))
                 continue;

@@ -290,6 +290,45 @@ static void a_pprof_file_is_charged(void **state)
     atomic_store(&budget.limit, UINT64_MAX);
 }
 
+enum { NEARLY = 16000, SERVICE_BYTES = 500, WANTED_BYTES = 200 };
+
+/* The spans of one block, in each of which the text is nearly found at many places. */
+static void a_search_for_what_is_nearly_there_ends_in_time(void **state)
+{
+    static const char path[] = "traces/abababababababab0000000000000001";
+    char service[SERVICE_BYTES + 1];
+    char text[2 + WANTED_BYTES + 2] = "q=";
+    struct test_span *spans = mem_zalloc(NEARLY * sizeof(spans[0]));
+    (void)state;
+    memset(service, 'a', SERVICE_BYTES);
+    service[SERVICE_BYTES] = '\0';
+    memset(text + 2, 'a', WANTED_BYTES);
+    memcpy(text + 2 + WANTED_BYTES, "b", 2);
+    for (size_t i = 0; i < NEARLY; i++)
+        spans[i] = (struct test_span){.trace = 1, .span = i + 1, .service = service, .name = "n"};
+    add(spans, NEARLY);
+    mem_free(spans);
+    assert_int_equal(trace_store_blocks(&data.traces), 1);
+    ask(path, "", 200); /* its waterfall has a time of its own */
+    struct explore_query *query = mem_zalloc(sizeof(*query));
+    const char *reason;
+    assert_true(explore_query_parse(query, slice_of_text(text), &reason));
+    struct asking asking = {.data = &data,
+                            .query = query,
+                            .id = slice_of_text("abababababababab0000000000000001"),
+                            .status = 200,
+                            .limit = explore_limit_of(20 * NS_PER_MS)};
+    json_output_init(&asking.out, 1024, EXPLORE_RESPONSE_BYTES_MAX, &budget);
+    answer_find(&asking);
+    struct buffer *body = json_output_take(&asking.out);
+    assert_int_equal(asking.status, 200);
+    /* Not all of it was looked at. */
+    assert_true(slice_equal_text(buffer_slice(body), "{\"rows\":[],\"more\":true}"));
+    buffer_unref(body);
+    mem_free(query);
+    explore_data_forget_views(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +337,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pprof_file_is_charged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_search_for_what_is_nearly_there_ends_in_time, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(flames_of_blocks_with_few_samples_end_in_time, setup,
                                         teardown),
     };
