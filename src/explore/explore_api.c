@@ -153,7 +153,7 @@ void explore_answer(struct explore_data *data, struct explore_job *job)
     job->body = json_output_take(&asking.out);
     if (job->body == NULL && asking.status == 200) {
         if (is_too_large)
-            asking_fail(&asking, 503, "the answer is larger than 64 MiB: ask for less");
+            asking_fail(&asking, 503, TOO_LARGE_REASON);
         else
             asking_fail_by(&asking, EXPLORE_NO_MEMORY);
     }

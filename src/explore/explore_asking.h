@@ -20,6 +20,9 @@ struct asking {
     const char *type;
 };
 
+/* Of EXPLORE_RESPONSE_BYTES_MAX. */
+#define TOO_LARGE_REASON "the answer is larger than 64 MiB: ask for less"
+
 /* Makes the answer an error. */
 void asking_fail(struct asking *asking, unsigned status, const char *reason);
 void asking_fail_by(struct asking *asking, enum explore_result result);

@@ -10,7 +10,18 @@
 #include "src/otlp/nested_output.h"
 #include "src/otlp/schema.h"
 
-/* The trace as a request. False: no memory, or it takes too long, and the answer is that error. */
+/* What spans have, as OTLP/JSON, is hardly less than their own bytes. */
+static bool may_fit(const struct nested_output *output, const struct span_row *rows, uint32_t first,
+                    uint32_t end)
+{
+    uint64_t bytes = nested_output_size(output);
+    for (uint32_t i = first; i < end; i++)
+        bytes += rows[i].size;
+    return bytes <= EXPLORE_RESPONSE_BYTES_MAX;
+}
+
+/* The trace as a request. False: no memory, it takes too long or is too large, and the answer is
+ * that error. */
 static bool write_trace(struct asking *asking, uint64_t number, struct nested_output *output)
 {
     struct trace_store *store = &asking->data->traces;
@@ -25,6 +36,10 @@ static bool write_trace(struct asking *asking, uint64_t number, struct nested_ou
         if (!block_view_find(&block, number, &first, &end) ||
             !trace_store_rows(store, &block, rows))
             continue;
+        if (!may_fit(output, rows, first, end)) {
+            asking_fail(asking, 503, TOO_LARGE_REASON);
+            return false;
+        }
         struct buffer *bodies = trace_store_bodies(store, &block);
         if (bodies == NULL || explore_is_over(&asking->limit)) {
             buffer_unref(bodies);

@@ -154,6 +154,25 @@ static void a_span_as_json_is_charged(void **state)
     ask(path, "", 200);
 }
 
+/* Spans of more than an answer may have are not made into JSON first. */
+static void a_file_of_a_huge_trace_is_refused_early(void **state)
+{
+    enum { LONG_NAME_BYTES = 3 * 1024 * 1024, LONG_SPANS = 24 };
+    char *name = mem_alloc(LONG_NAME_BYTES + 1);
+    (void)state;
+    memset(name, 'n', LONG_NAME_BYTES);
+    name[LONG_NAME_BYTES] = '\0';
+    for (uint64_t i = 0; i < LONG_SPANS; i++) {
+        struct test_span span = {.trace = 1, .span = i + 1, .service = "a", .name = name};
+        add(&span, 1);
+    }
+    mem_free(name);
+    const char *body = ask("download", "trace=abababababababab0000000000000001", 503);
+    assert_non_null(strstr(body, "larger than 64 MiB"));
+    /* The spans that fit, while their buffer grew. */
+    assert_true(atomic_load(&budget.high_water) < 2 * EXPLORE_RESPONSE_BYTES_MAX);
+}
+
 enum { TWINS = 2000, FIELDS = 450000 };
 
 static void put_twin(struct nested_output *output, const uint8_t id[16], unsigned fields)
@@ -335,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(durations_may_be_as_long_as_they_like, setup, teardown),
         cmocka_unit_test_setup_teardown(cursors_may_be_beyond_all_traces, setup, teardown),
         cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_of_a_huge_trace_is_refused_early, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pprof_file_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_search_for_what_is_nearly_there_ends_in_time, setup,
