@@ -3,6 +3,7 @@
  * comparison of two of them. On the explore worker. */
 #include <stdio.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/mem.h"
@@ -37,6 +38,7 @@ static bool add_side(struct asking *asking, struct flame_tree *tree, unsigned si
                      struct explore_selection *selection)
 {
     struct profile_store *store = &asking->data->profiles;
+    struct budget *budget = asking->data->settings->budget;
     const struct string_table *strings = &asking->data->traces.strings;
     uint32_t service = string_table_find(strings, selection->service);
     const struct flame_filter filter = {
@@ -55,11 +57,18 @@ static bool add_side(struct asking *asking, struct flame_tree *tree, unsigned si
             asking_fail_by(asking, EXPLORE_TOO_LONG);
             return false;
         }
-        struct buffer *request = profile_store_open(store, block, asking->data->settings->budget);
-        if (request == NULL)
-            continue;
-        enum flame_result result = flame_tree_add(tree, side, buffer_slice(request), &filter);
+        /* What is open is charged only if it stays so. */
+        if (budget != NULL && !budget_try_take(budget, block->raw)) {
+            asking_fail_by(asking, EXPLORE_NO_MEMORY);
+            return false;
+        }
+        struct buffer *request = profile_store_open(store, block, budget);
+        enum flame_result result = FLAME_ADDED;
+        if (request != NULL)
+            result = flame_tree_add(tree, side, buffer_slice(request), &filter);
         buffer_unref(request);
+        if (budget != NULL)
+            budget_return(budget, block->raw);
         if (result != FLAME_ADDED) {
             fail_by_flame(asking, result);
             return false;

@@ -218,11 +218,11 @@ static void events_of_one_span_id_end_in_time(void **state)
     assert_int_equal(data.views[0].count, TWINS);
 }
 
-static void add_profile(const char *stack)
+static void add_profile(const char *type, const char *stack)
 {
     const struct sketch_sample sample = {.stack = stack, .values_count = 1, .values = {1}};
     const struct sketch_profile profile = {
-        .type = {"cpu", "nanoseconds"}, .time_ns = 1, .samples_count = 1, .samples = &sample};
+        .type = {type, "nanoseconds"}, .time_ns = 1, .samples_count = 1, .samples = &sample};
     const struct sketch sketch = {
         .resource = {"service.name=a"}, .profiles_count = 1, .profiles = &profile};
     struct slice request = sketch_request(&sketch);
@@ -247,7 +247,7 @@ static unsigned flame_within(const char *text, struct explore_limit limit)
 static void flames_of_blocks_with_few_samples_end_in_time(void **state)
 {
     (void)state;
-    add_profile("work;main");
+    add_profile("cpu", "work;main");
     profile_store_seal(&data.profiles);
     assert_int_equal(flame_within("service=a", explore_limit_of(EXPLORE_QUERY_NS)), 200);
     assert_int_equal(flame_within("service=a", (struct explore_limit){.end_ns = 0}), 503);
@@ -348,6 +348,25 @@ static void a_search_for_what_is_nearly_there_ends_in_time(void **state)
     explore_data_forget_views(&data);
 }
 
+/* A block is open while it is read, whether it stays open or not. */
+static void flames_charge_open_blocks(void **state)
+{
+    enum { NAME_BYTES_MORE = 3 * 1024 * 1024 };
+    char *name = mem_alloc(NAME_BYTES_MORE + 1);
+    (void)state;
+    memset(name, 'n', NAME_BYTES_MORE);
+    name[NAME_BYTES_MORE] = '\0';
+    add_profile("wall", name);
+    mem_free(name);
+    profile_store_seal(&data.profiles);
+    ask("flame", "service=a&type=cpu", 200);
+    explore_data_forget_views(&data);
+    atomic_store(&budget.limit, budget_used(&budget) + NAME_BYTES_MORE);
+    ask("flame", "service=a&type=cpu", 503);
+    assert_int_equal(budget_used(&budget), 0);
+    atomic_store(&budget.limit, UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_of_a_huge_trace_is_refused_early, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pprof_file_is_charged, setup, teardown),
+        cmocka_unit_test_setup_teardown(flames_charge_open_blocks, setup, teardown),
         cmocka_unit_test_setup_teardown(a_search_for_what_is_nearly_there_ends_in_time, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(flames_of_blocks_with_few_samples_end_in_time, setup,
