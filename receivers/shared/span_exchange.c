@@ -399,7 +399,7 @@ static void take_plain(struct span_exchange *exchange, struct buffer *body, stru
 {
     struct span_reading reading;
     begin_reading(&reading, exchange, body, message);
-    if (message.size >= HELPED_BYTES_MIN) {
+    if (message.size >= HELPED_SPANS_BYTES_MIN) {
         help(&reading);
         return;
     }
@@ -419,8 +419,8 @@ void span_exchange_take(struct span_exchange *exchange, struct buffer *body, str
     }
     if (codec == CODEC_NONE) {
         take_plain(exchange, body, message);
-    } else if (!codec_inflate_little(codecs, codec, message, bytes_max, HELPED_BYTES_MIN, &result,
-                                     &plain)) {
+    } else if (!codec_inflate_little(codecs, codec, message, bytes_max, HELPED_SPANS_BYTES_MIN,
+                                     &result, &plain)) {
         struct span_reading reading;
         begin_reading(&reading, exchange, body, message);
         reading.codec = codec;

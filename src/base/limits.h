@@ -18,6 +18,8 @@ enum {
      * would hold the lane for about 30 ms. */
     HELPED_BYTES_MIN = 1024 * 1024,
     HELPED_PROFILES_BYTES_MIN = 512 * 1024,
+    /* Of Zipkin's and Jaeger's spans, of which each may be a byte that takes 300 ns. */
+    HELPED_SPANS_BYTES_MIN = 64 * 1024,
     /* So are compressed requests of more than this: the slowest input takes 130 ns per byte, in
      * tables for blocks without content. */
     HELPED_CODED_BYTES_MAX = 128 * 1024,

@@ -283,7 +283,7 @@ static void the_helper_reads_what_is_large(void **state)
     size_t size;
     char *body = large_body(&size);
     (void)state;
-    assert_true(size > HELPED_BYTES_MIN);
+    assert_true(size > HELPED_SPANS_BYTES_MIN);
     fixture_start_zipkin("{endpoint: 'localhost:0'}");
     fixture.keeps_no_bytes = true;
     ask("POST /", "", body, size);
@@ -293,6 +293,27 @@ static void the_helper_reads_what_is_large(void **state)
     body[size - 1] = '}';
     ask("POST /", "", body, size);
     assert_response("large and broken", "400", "expected a");
+    mem_free(body);
+}
+
+/* Each byte is a span; what follows the list is ignored. */
+static void the_helper_reads_many_spans_of_a_short_body(void **state)
+{
+    enum { SPANS = 60000 };
+    uint8_t *body = mem_zalloc(HELPED_SPANS_BYTES_MIN);
+    (void)state;
+    body[0] = 12; /* a list of structs */
+    body[3] = SPANS >> 8;
+    body[4] = SPANS & 0xff;
+    fixture_start_zipkin("{endpoint: 'localhost:0'}");
+    fixture.keeps_no_bytes = true;
+    struct cpu_share share = cpu_share_begin();
+    ask("POST /api/v1/spans", "Content-Type: application/x-thrift\r\n", body,
+        HELPED_SPANS_BYTES_MIN);
+    assert_in_range(cpu_share_percent(&share), 0, 50);
+    assert_response("spans", "202", "");
+    assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http_v1_thrift", TRACES),
+                     SPANS);
     mem_free(body);
 }
 
@@ -390,6 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(compressed_bodies_are_inflated, set_up, tear_down),
         cmocka_unit_test_teardown(gzip_is_inflated_even_without_algorithms, tear_down),
         cmocka_unit_test_teardown(the_helper_reads_what_is_large, tear_down),
+        cmocka_unit_test_teardown(the_helper_reads_many_spans_of_a_short_body, tear_down),
         cmocka_unit_test_teardown(the_helper_inflates_what_may_be_large, tear_down),
         cmocka_unit_test_teardown(metadata_of_clients_is_kept_on_demand, tear_down),
         cmocka_unit_test_teardown(browsers_get_cors_headers, tear_down),
