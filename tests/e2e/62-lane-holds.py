@@ -98,6 +98,23 @@ def pprof(samples):
     return kind + one * samples + location + function + texts
 
 
+def symbols(count, stacks, name):
+    """A profile that uses all of a large dictionary, whose names begin with `name`."""
+    depth = count // stacks
+    kind = bombs.number(1, 1) + bombs.number(2, 1)
+    samples = [bombs.message(2, bombs.number(1, i + 1), bombs.message(4, b"\5")) for i in range(stacks)]
+    profile = bombs.message(2, bombs.message(1, kind), *samples, bombs.message(5, kind))
+    entries = [bombs.message(table) for table in range(1, 8)] + [bombs.message(5, b"cpu")]
+    for i in range(count):
+        entries.append(bombs.message(5, b"%s%07d" % (name, i)))
+        entries.append(bombs.message(3, bombs.number(1, i + 2)))
+        entries.append(bombs.message(2, bombs.message(3, bombs.number(1, i + 1))))
+    for i in range(stacks):
+        locations = b"".join(bombs.varint(i * depth + k + 1) for k in range(depth))
+        entries.append(bombs.message(7, bombs.message(1, locations)))
+    return bombs.message(1, bombs.message(2, profile)) + bombs.message(2, *entries)
+
+
 SHAPES = [
     ("resources of one attribute", "/v1/traces", lambda: resources_of_attributes(1000000)),
     ("empty scopes", "/v1/traces", lambda: scopes(9000000)),
@@ -194,6 +211,42 @@ class LaneHolds(case.Case):
         self.assertEqual(daemon.stop(), 0)
         self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")
         self.check_longest(watch, f"requests that came together: {received / 1e6:.0f} MB of answers")
+
+    def test_profiles_that_a_batch_gathers(self):
+        """They have fewer samples than it waits for, and many bytes to merge."""
+        watch = self.turn_watch()
+        port = free_port()
+        config = (
+            f"receivers:\n  otlp:\n    protocols: {{http: {{endpoint: 'localhost:{port}'}}}}\n"
+            "processors:\n  batch: {timeout: 2s}\nexporters:\n  nop:\n"
+            f"service:\n  budget_mib: {BUDGET_MIB}\n  lanes: 1\n  telemetry: {{metrics: {{level: none}}}}\n"
+            "  pipelines:\n    profiles: {receivers: [otlp], processors: [batch], exporters: [nop]}\n"
+        )
+        daemon = self.daemon(config, environment=watch.environment)
+        body = symbols(150000, 500, b"name-0")
+        senders = [
+            threading.Thread(
+                target=client.request,
+                args=(port, "POST", bombs.PROFILES, body.replace(b"name-0", b"name-%c" % letter)),
+                kwargs={"headers": {"Content-Type": client.PROTOBUF}, "timeout_s": REQUEST_S},
+            )
+            for letter in b"abcdefghijklmn"
+        ]
+        watch.reset()
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        self.assertEqual(daemon.stop(), 0)
+        allowed_ms = ALLOWED_MS + len(body) * rates()["profiles"] / 1e6
+        longest_ms = watch.longest_ms()
+        print(
+            f"profiles that a batch gathers: {len(senders)} of {len(body) / 1e6:.2f} MB, longest turn "
+            f"{longest_ms:.1f} ms, allowed {allowed_ms:.1f}",
+            file=sys.stderr,
+        )
+        self.assertGreater(watch.total_ms(), 0)
+        self.assertLessEqual(longest_ms, NOISE * allowed_ms)
 
     def test_handshakes_that_came_together(self):
         """Of clients that all greet while the daemon cannot read."""
