@@ -119,8 +119,7 @@ static uint8_t *put_bytes(uint8_t *at, uint32_t number, struct slice bytes)
 static size_t rest_bytes_max(const struct profile_source *source)
 {
     const struct profile *profile = &source->profile;
-    size_t size = PLAIN_BYTES_MAX;
-    size += dictionary_copy_attributes_bytes(&source->copy, &profile->attributes);
+    size_t size = PLAIN_BYTES_MAX + source->attributes_bytes;
     if (!source->is_cut)
         size += profile->id.size + profile->payload_format.size + profile->payload.size +
                 3 * PROFILE_HEADER_BYTES_MAX;
@@ -249,10 +248,11 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     if (source->scope_group == SOURCE_NOT_GROUPED)
         source->scope_group = profile_groups_scope(&merge->groups, &copy->from,
                                                    source->resource_group, &source->scope);
-    /* Attributes and period type are overwritten: only their dictionary entries must count now. */
+    /* Attributes and period type are overwritten: their size and dictionary entries count now. */
     uint8_t *begin = profile_bytes_room(
         body, PLAIN_BYTES_MAX + dictionary_copy_attributes_bytes(copy, &profile->attributes));
-    dictionary_copy_put_attributes(copy, &profile->attributes, 11, begin);
+    source->attributes_bytes =
+        (size_t)(dictionary_copy_put_attributes(copy, &profile->attributes, 11, begin) - begin);
     put_value_type(copy, 5, &profile->period_type, begin);
     body->size += (size_t)(put_value_type(copy, 1, &profile->sample_type, begin) - begin);
     bool is_whole =
@@ -284,6 +284,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     }
     at = dictionary_copy_put_attributes(copy, &profile->attributes, 11, at);
     body->size += (size_t)(at - begin);
+    assert(body->size <= body->capacity);
     profile_groups_add(&merge->groups, source->scope_group);
     merge->profiles++;
     merge->items += is_opaque;

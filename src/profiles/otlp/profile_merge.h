@@ -50,6 +50,7 @@ struct profile_source {
     uint32_t resource_group; /* of resource in the groups; SOURCE_NOT_GROUPED: not looked up yet */
     uint32_t scope_group;    /* of scope; the same */
     uint64_t samples_left;   /* of the profile */
+    size_t attributes_bytes; /* of the profile, with new indices */
     uint64_t oversize_bytes; /* taken so far in pieces above the limit */
     bool is_cut;             /* the profile is taken in pieces */
     bool is_begun;           /* by _take */

@@ -404,6 +404,45 @@ static void large_tables_are_handed_out_as_they_were_built(void **state)
     budget_fini(&budget);
 }
 
+/* The size of what comes after the samples is known, even if its indices could have been longer. */
+static void pieces_have_as_many_samples_as_fit_beside_the_attributes(void **state)
+{
+    enum { ENTRIES = 200, ATTRIBUTES = 600, SAMPLES = 100, LIMIT = 1000, PIECES_MAX = 5 };
+    const struct otlp_limit limit = {.bytes_max = LIMIT};
+    struct batch *model = batch_create(PROFILES, 1);
+    struct profile_bytes out = {0};
+    struct profile_queue queue;
+    unsigned pieces = 0;
+    bool is_last = false;
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        profile_bytes_add(&out, slice_of("\x12\x03\x22\x01\x05", 5));
+    size_t begin = out.size;
+    memset(profile_bytes_room(&out, ATTRIBUTES), 1, ATTRIBUTES);
+    out.size += ATTRIBUTES;
+    profile_bytes_wrap(&out, begin, 11);
+    for (unsigned i = 0; i < 3; i++)
+        profile_bytes_wrap(&out, 0, i == 2 ? 1 : 2);
+    begin = out.size;
+    for (unsigned i = 0; i < ENTRIES; i++)
+        profile_bytes_add(&out, i == 0 ? slice_of("\x32\x00", 2) : slice_of("\x32\x02\x12\x00", 4));
+    profile_bytes_wrap(&out, begin, 2);
+    struct random_source random = {.state = 1};
+    struct batch *batch = random_parts(&random, PROFILES, slice_of(out.data, out.size));
+    profile_bytes_fini(&out);
+    profile_queue_init(&queue, NULL);
+    profile_queue_add(&queue, batch);
+    batch_unref(batch);
+    for (; !is_last; pieces++) {
+        struct batch *piece = profile_queue_cut(&queue, model, limit, &is_last);
+        check_piece(piece, limit);
+        batch_unref(piece);
+    }
+    assert_in_range(pieces, 2, PIECES_MAX);
+    profile_queue_fini(&queue);
+    batch_unref(model);
+}
+
 /* Samples of one large stack, of which every piece has a copy as long as they are cut. */
 static void samples_above_the_limit_take_a_bounded_multiple_of_the_request(void **state)
 {
@@ -465,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_payload_without_samples_survives),
         cmocka_unit_test(large_tables_are_handed_out_as_they_were_built),
         cmocka_unit_test(what_is_left_in_a_queue_is_given_back),
+        cmocka_unit_test(pieces_have_as_many_samples_as_fit_beside_the_attributes),
         cmocka_unit_test(samples_above_the_limit_take_a_bounded_multiple_of_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
