@@ -66,9 +66,10 @@ enum {
     HTTP2_SETTINGS_BURST = 100,
     HTTP2_SETTINGS_PER_S = 10,
     HTTP2_SETTINGS_ENTRIES_MAX = 32,
-    /* Frames of ours that may wait beside those of open requests. A few are free, so that streams
-     * that are refused together for lack of budget do not end the connection. Then as many more,
-     * charged in steps, as the bursts of resets and SETTINGS together can cause, and some. */
+    /* Frames of ours that may wait beside those of open requests. A few are free; refusals of
+     * streams are written when half of them wait, so that streams that are refused together for
+     * lack of budget do not end the connection. Then as many more, charged in steps, as the bursts
+     * of resets and SETTINGS together can cause, and some. */
     HTTP2_WAITING_FREE = 32,
     HTTP2_WAITING_MAX = 512,
     HTTP2_WAITING_STEP = 64,

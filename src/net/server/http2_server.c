@@ -160,6 +160,8 @@ struct http2_session {
     unsigned requests;           /* including those that only the pipeline still holds */
     unsigned replies;            /* responses not yet written */
     unsigned waiting_charged;    /* frames, see charge_waiting */
+    bool is_crowded;             /* many refusals wait: nghttp2 is to pause, and they are written */
+    bool has_paused;             /* … and it has */
     unsigned full;               /* held requests whose data is not read on before they go on */
     bool is_greeted;             /* the client's SETTINGS were received */
     bool has_advertised;         /* our own SETTINGS are written */
@@ -775,6 +777,73 @@ static enum http2_abuse charge_waiting(struct http2_session *session)
     return HTTP2_NO_ABUSE;
 }
 
+/* Writes nghttp2's output by way of room, which holds FRAME_BYTES_MAX or more. True: the socket has
+ * taken all of it; false: some waits, perhaps for the connection's next turn. */
+static bool write_frames(struct http2_session *session, uint8_t *room, size_t size)
+{
+    struct http2_frame_buffer *buffer = &session->frame_buffer;
+    size_t written = 0;
+    bool is_written = true;
+    while (is_written) {
+        if (written >= HTTP_TURN_BYTES) {
+            flush_later(session);
+            return false;
+        }
+        /* As many frames as fit. */
+        size_t used = 0;
+        while (used + FRAME_BYTES_MAX <= size) {
+            const uint8_t *data = NULL;
+            ssize_t count = nghttp2_session_mem_send(session->nghttp2, &data);
+            if (count <= 0)
+                break;
+            assert((size_t)count <= FRAME_BYTES_MAX);
+            session->is_rested = false;
+            /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
+            if (buffer->data != NULL &&
+                (data < buffer->data || data >= buffer->data + buffer->size))
+                buffer->data = NULL;
+            memcpy(room + used, data, (size_t)count);
+            used += (size_t)count;
+        }
+        if (used == 0)
+            break;
+        if (!session->has_advertised) {
+            /* Writes the real limit into the SETTINGS frame that begins our output. */
+            uint64_t limit = http_connection_settings(session->connection)->streams_max;
+            uint8_t *value = room + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
+            if (limit == 0)
+                limit = HTTP2_STREAMS_MAX;
+            assert(used >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
+            assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+            for (unsigned i = 0; i < sizeof(uint32_t); i++)
+                value[i] = (uint8_t)(limit >> (24 - 8 * i));
+            session->has_advertised = true;
+        }
+        uv_buf_t part = socket_part(room, used);
+        is_written = http_connection_write(session->connection, &part, 1);
+        written += used;
+    }
+    return is_written;
+}
+
+/* A client may open many streams at once for which there is no room. To write the refusals while
+ * nghttp2 has paused takes less memory than to queue them, and other streams go on. */
+static void note_refusal(struct http2_session *session)
+{
+    session->is_crowded =
+        nghttp2_session_get_outbound_queue_size(session->nghttp2) >= HTTP2_WAITING_FREE / 2 &&
+        !http_connection_is_blocked(session->connection);
+}
+
+static void write_refusals(struct http2_session *session)
+{
+    enum { ROOM_BYTES = 2 * FRAME_BYTES_MAX };
+    uint8_t *room = mem_try_alloc(ROOM_BYTES);
+    if (room != NULL && write_frames(session, room, ROOM_BYTES))
+        return_waiting(session);
+    mem_free(room);
+}
+
 static const char no_table_memory[] = "no memory for header fields";
 
 /* Charges what the tables of header fields have grown by. False: the budget has no room. */
@@ -792,6 +861,24 @@ static bool charge_tables(struct http2_session *session)
     return true;
 }
 
+/* Gives nghttp2 the input, and writes refusals where it pauses for that. Returns what nghttp2 did
+ * last. */
+static ssize_t receive_frames(struct http2_session *session, const uint8_t *data, size_t size)
+{
+    ssize_t taken;
+    do {
+        session->has_paused = false;
+        taken = nghttp2_session_mem_recv(session->nghttp2, data, size);
+        if (!session->has_paused || taken < 0 || http_connection_is_closing(session->connection))
+            break;
+        write_refusals(session);
+        data += taken;
+        size -= (size_t)taken;
+    } while (size > 0 && session->abuse == HTTP2_NO_ABUSE && !session->is_doomed &&
+             !http_connection_is_closing(session->connection));
+    return taken;
+}
+
 /* Passes input to nghttp2, after checking it with http2_frames. False: no more input is taken. */
 static bool feed(struct http2_session *session, const uint8_t *data, size_t size)
 {
@@ -800,8 +887,8 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
     while (size > 0) {
         struct http2_fault fault;
         size_t sound = http2_frames_read(&session->frames, data, size, &fault);
-        ssize_t taken = nghttp2_session_mem_recv(session->nghttp2, data, sound);
-        if (http_connection_is_closing(session->connection))
+        ssize_t taken = receive_frames(session, data, sound);
+        if (http_connection_is_closing(session->connection) || session->is_doomed)
             return false;
         if (taken < 0) {
             /* nghttp2 failed, or one of our callbacks made it fail. */
@@ -820,7 +907,7 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
             doom(session, fault.code, fault.reason);
             return false;
         }
-        if (fault.code != NGHTTP2_NO_ERROR) {
+        if (fault.code != NGHTTP2_NO_ERROR && session->abuse == HTTP2_NO_ABUSE) {
             nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, (int32_t)fault.stream_id,
                                       fault.code);
             /* nghttp2 does not get this frame, so on_begin_frame does not see it. */
@@ -960,10 +1047,12 @@ static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame
         return 0;
     int32_t id = frame->hd.stream_id;
     struct http2_stream *stream = stream_create(session, id);
-    if (stream == NULL)
+    if (stream == NULL) {
         nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
-    else
+        note_refusal(session);
+    } else {
         nghttp2_session_set_stream_user_data(nghttp2, id, stream);
+    }
     if (id / 2 + 1 >= HTTP2_STREAMS_PER_CONNECTION_MAX)
         session->wants_drain = true;
     return 0;
@@ -976,6 +1065,17 @@ static int pass_over_field(struct http2_session *session, size_t name_size, size
         return 0;
     session->abuse = HTTP2_TOO_MANY_FIELDS;
     return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* Of a stream that is refused: lets nghttp2 pause when refusals are to be written. */
+static int pass_over_refused(struct http2_session *session, size_t name_size, size_t value_size)
+{
+    int result = pass_over_field(session, name_size, value_size);
+    if (result != 0 || !session->is_crowded)
+        return result;
+    session->is_crowded = false;
+    session->has_paused = true;
+    return NGHTTP2_ERR_PAUSE;
 }
 
 /* A field with characters that are not allowed, which nghttp2 leaves out. */
@@ -1000,13 +1100,14 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
     (void)flags;
     /* Trailers of a request are ignored. */
     if (stream == NULL || stream->is_refused || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return pass_over_field(session, name_size, value_size);
+        return pass_over_refused(session, name_size, value_size);
     uint32_t code =
         stream_add_header(stream, slice_of(name, name_size), slice_of(value, value_size));
     if (code == NGHTTP2_NO_ERROR)
         return 0;
     stream->is_refused = true;
     nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, frame->hd.stream_id, code);
+    note_refusal(session);
     return 0;
 }
 
@@ -1305,50 +1406,9 @@ static void flush(void *arg)
         doom(session, NGHTTP2_ENHANCE_YOUR_CALM, no_table_memory);
     /* True: the socket has taken all of nghttp2's output. */
     bool is_written = !session->is_lingering && !http_connection_is_blocked(session->connection);
-    /* Free to use: nothing is read at the end of a turn. */
-    uint8_t *room = session->connection->server->read_buffer;
-    size_t written = 0;
-    while (is_written) {
-        if (written >= HTTP_TURN_BYTES) {
-            flush_later(session);
-            is_written = false;
-            break;
-        }
-        /* As many frames as fit into the buffer. */
-        struct http2_frame_buffer *buffer = &session->frame_buffer;
-        size_t used = 0;
-        while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
-            const uint8_t *data = NULL;
-            ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
-            if (size <= 0)
-                break;
-            assert((size_t)size <= FRAME_BYTES_MAX);
-            session->is_rested = false;
-            /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
-            if (buffer->data != NULL &&
-                (data < buffer->data || data >= buffer->data + buffer->size))
-                buffer->data = NULL;
-            memcpy(room + used, data, (size_t)size);
-            used += (size_t)size;
-        }
-        if (used == 0)
-            break;
-        if (!session->has_advertised) {
-            /* Writes the real limit into the SETTINGS frame that begins our output. */
-            uint64_t limit = http_connection_settings(session->connection)->streams_max;
-            uint8_t *value = room + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
-            if (limit == 0)
-                limit = HTTP2_STREAMS_MAX;
-            assert(used >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
-            assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-            for (unsigned i = 0; i < sizeof(uint32_t); i++)
-                value[i] = (uint8_t)(limit >> (24 - 8 * i));
-            session->has_advertised = true;
-        }
-        uv_buf_t part = socket_part(room, used);
-        is_written = http_connection_write(session->connection, &part, 1);
-        written += used;
-    }
+    /* The read buffer is free to use: nothing is read at the end of a turn. */
+    is_written = is_written &&
+                 write_frames(session, session->connection->server->read_buffer, LANE_READ_BYTES);
     if (is_written)
         return_waiting(session);
     else if (http_connection_is_blocked(session->connection) &&

@@ -1021,7 +1021,6 @@ static void fields_that_nobody_reads_are_bounded(void **state)
     }
 }
 
-/* As much as the socket takes comes in one turn, before anything is written. */
 static void refusals_of_one_turn_are_few(void **state)
 {
     enum { COUNT = 3000 };
@@ -1033,9 +1032,9 @@ static void refusals_of_one_turn_are_few(void **state)
     for (uint32_t i = 0; i < COUNT; i++)
         raw_request(peer, 2 * i + 1, true);
     turn(peer, 20);
-    assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_waiting_frames");
+    assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_resets");
     uint64_t resets = http_server_figures(server).reset_total;
-    if (resets > HTTP2_WAITING_FREE + HTTP2_WAITING_MAX + HTTP2_WAITING_PER_REQUEST + 1)
+    if (resets > HTTP2_RESETS_BURST + HTTP2_WAITING_FREE)
         fail_msg("%" PRIu64 " streams were reset", resets);
     assert_int_equal(requests_count, 1);
     turn_until_end(peer);
@@ -1043,27 +1042,77 @@ static void refusals_of_one_turn_are_few(void **state)
     h2_peer_close(peer);
 }
 
-static void refusals_are_charged(void **state)
+/* As much as the socket takes comes in one turn, before anything is written. */
+static void resets_of_one_turn_are_few(void **state)
+{
+    enum { COUNT = 3000 };
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < COUNT; i++)
+        flood_late_data(peer, i);
+    turn(peer, 20);
+    assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_waiting_frames");
+    uint64_t resets = http_server_figures(server).reset_total;
+    if (resets > HTTP2_WAITING_FREE + HTTP2_WAITING_MAX + HTTP2_WAITING_PER_REQUEST + 1)
+        fail_msg("%" PRIu64 " streams were reset", resets);
+    turn_until_end(peer);
+    h2_peer_close(peer);
+}
+
+/* Takes all that the budget has, its margin included. Returns how much that was. */
+static uint64_t exhaust_budget(void)
 {
     uint64_t taken = 0;
+    while (budget_try_take_margin(&budget, KIB))
+        taken += KIB;
+    return taken;
+}
+
+static void resets_that_wait_are_charged(void **state)
+{
     (void)state;
-    mode = HOLD_AT_ONCE;
-    listen_with(&(struct http_server_settings){.streams_max = 1});
+    listen_with(&(struct http_server_settings){.streams_max = 0});
     struct h2_peer *peer = h2_peer_connect_raw(address);
     h2_peer_greet(peer);
     for (uint32_t i = 0; i < HTTP2_WAITING_FREE; i++)
-        raw_request(peer, 2 * i + 1, true);
+        flood_late_data(peer, i);
     turn(peer, 5);
-    assert_int_equal(http_server_figures(server).reset_total, HTTP2_WAITING_FREE - 1);
-    while (budget_try_take_margin(&budget, KIB))
-        taken += KIB;
+    assert_int_equal(http_server_figures(server).reset_total, HTTP2_WAITING_FREE);
+    uint64_t taken = exhaust_budget();
     for (uint32_t i = HTTP2_WAITING_FREE; i < 4 * HTTP2_WAITING_FREE; i++)
-        raw_request(peer, 2 * i + 1, true);
+        flood_late_data(peer, i);
     turn(peer, 5);
     budget_return(&budget, taken);
     assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_waiting_frames");
     turn_until_end(peer);
-    respond(held[--held_count]);
+    h2_peer_close(peer);
+}
+
+/* As many as a client may have open, in one turn. */
+static void streams_without_budget_are_refused_alone(void **state)
+{
+    uint32_t size;
+    uint32_t id;
+    (void)state;
+    mode = RESPOND_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    uint64_t taken = exhaust_budget();
+    for (uint32_t i = 0; i < HTTP2_STREAMS_MAX; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 5);
+    assert_int_equal(http_server_figures(server).reset_total, HTTP2_STREAMS_MAX);
+    assert_reset(peer, 1, NGHTTP2_REFUSED_STREAM);
+    budget_return(&budget, taken);
+    raw_request(peer, 2 * HTTP2_STREAMS_MAX + 1, true);
+    turn(peer, 5);
+    assert_null(h2_peer_find_frame(peer, NGHTTP2_GOAWAY, &size, &id));
+    assert_int_equal(requests_count, 1);
+    assert_int_equal(ended_count, 1);
     h2_peer_close(peer);
 }
 
@@ -1811,7 +1860,9 @@ int main(void)
         ROW(every_flood_ends_in_goaway),
         ROW(fields_that_nobody_reads_are_bounded),
         ROW(refusals_of_one_turn_are_few),
-        ROW(refusals_are_charged),
+        ROW(resets_of_one_turn_are_few),
+        ROW(resets_that_wait_are_charged),
+        ROW(streams_without_budget_are_refused_alone),
         ROW(large_responses_stay_within_the_budget),
         ROW(nothing_is_read_while_output_waits),
         ROW(requests_that_came_together_take_turns),
