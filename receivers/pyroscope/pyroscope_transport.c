@@ -292,6 +292,12 @@ static void conclude_opening(struct pyroscope_exchange *exchange,
     case PUSH_JSON_BUSY:
         wait_to_open(exchange);
         return;
+    case PUSH_JSON_TOO_LARGE:
+        exchange->http_status = 413;
+        fail(exchange, STATUS_RESOURCE_EXHAUSTED,
+             "the JSON text becomes more than 4 GiB, or than the whole memory budget "
+             "(service::budget_mib), as protobuf; send less at a time");
+        return;
     case PUSH_JSON_MALFORMED:
         snprintf(message, sizeof(message), "unmarshal message: %s", opening->json_reason);
         fail(exchange, STATUS_INVALID_ARGUMENT, message);

@@ -148,8 +148,9 @@ enum push_json_verdict push_json_read(struct slice json, struct budget *budget,
         return PUSH_JSON_READ;
     case JSON_MALFORMED:
         return PUSH_JSON_MALFORMED;
-    case JSON_NO_BUDGET:
     case JSON_TOO_LARGE:
+        return PUSH_JSON_TOO_LARGE;
+    case JSON_NO_BUDGET:
     default:
         return PUSH_JSON_BUSY;
     }

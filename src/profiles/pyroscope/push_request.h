@@ -39,6 +39,7 @@ enum push_json_verdict {
     PUSH_JSON_READ,
     PUSH_JSON_MALFORMED, /* the reason is valid until this thread's next call */
     PUSH_JSON_BUSY,      /* no memory; retry later */
+    PUSH_JSON_TOO_LARGE, /* there never will be: see JSON_TOO_LARGE */
 };
 
 /* Converts a PushRequest from JSON, as Connect's clients may send it, to protobuf. Unknown keys are

@@ -496,6 +496,25 @@ static void what_never_fits_is_rejected_at_once(void **state)
     assert_int_equal(counter_read(&counters->waits), 0);
 }
 
+/* The text fits, but never beside the protobuf that it becomes. */
+static void json_that_never_fits_is_refused_for_good(void **state)
+{
+    enum { VALUE_BYTES = 400000 };
+    char *text = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *out = open_memstream(&text, &size);
+    fprintf(out, "{\"series\":[{\"labels\":[{\"name\":\"a\",\"value\":\"%0*d\"}]}]}", VALUE_BYTES,
+            0);
+    fclose(out);
+    pyroscope_stop();
+    pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
+    budget_lower(&pyroscope.budget, VALUE_BYTES * 9 / 5);
+    pyroscope_ask(push_line, JSON, slice_of(text, size), PATIENT_TURNS);
+    pyroscope_assert_response("JSON", 413, "service::budget_mib");
+    free(text);
+}
+
 static void a_client_that_has_gone_loses_nothing(void **state)
 {
     struct slice body = BYTES(PUSH);
@@ -716,6 +735,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_may_leave_while_its_body_is_inflated, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_rejected_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(json_that_never_fits_is_refused_for_good, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(the_status_is_that_of_the_reported_refusal, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
