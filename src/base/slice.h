@@ -89,5 +89,5 @@ static inline struct slice slice_trim(struct slice slice)
 static inline bool slice_equal_nocase(struct slice slice, const char *text)
 {
     return slice.size == strlen(text) &&
-           strncasecmp((const char *)slice.data, text, slice.size) == 0;
+           (slice.size == 0 || strncasecmp((const char *)slice.data, text, slice.size) == 0);
 }

@@ -435,6 +435,7 @@ static void test_ids_and_encodings(void **state)
          "Decode(0x41003dd800de, \"utf-16\") == \"A\xf0\x9f\x98\x80\"",
          "Decode(0xe980, \"windows-1252\") == \"\xc3\xa9\xe2\x82\xac\"",
          "Decode(0x41ff, \"utf-8\") == \"A\xef\xbf\xbd\"",
+         "Decode(name, trace_state) == \"N\"", /* of an empty name */
          "Log(1) == 0.0 and Log(\"2.718281828459045\") == 1.0",
          "IsValidLuhn(\"7992 7398 713\") and not IsValidLuhn(79927398714) and not "
          "IsValidLuhn(\"\")");
