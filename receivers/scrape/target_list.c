@@ -107,8 +107,7 @@ static bool make_room(struct target_list_builder *builder)
 /* Takes the target. */
 static void add(struct target_list_builder *builder, struct scrape_target *target)
 {
-    size_t at = 0;
-    if (hash_table_next(&builder->known, target->hash, &at) != NULL) {
+    if (find(&builder->known, target) != NULL) {
         scrape_target_unref(target);
         return;
     }

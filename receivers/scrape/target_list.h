@@ -33,7 +33,7 @@ struct scrape_target_list {
     _Atomic unsigned refs;
     struct budget *budget;
     size_t bytes;
-    struct scrape_target **targets; /* a reference to each; none twice */
+    struct scrape_target **targets; /* a reference to each; none of one job and start twice */
     size_t count;
     bool *has_too_many; /* by job: target_limit is exceeded */
     size_t jobs_count;

@@ -686,6 +686,35 @@ static void test_equal_targets_are_scraped_once(void **state)
     end();
 }
 
+/* Two jobs may filter what they take of the same target; two profiles may have one path. */
+static void test_each_job_has_its_targets(void **state)
+{
+    static const char *const addresses[] = {"shop:80", "shop:80"};
+    const struct scrape_start starts[] = {start, start};
+    const struct target_job jobs[] = {
+        job, {.name = "shop again", .discovery = &discovery, .starts = starts, .starts_count = 2}};
+    struct target_list_builder builder;
+    (void)state;
+    statics.targets = (struct config_texts){.count = 2, .texts = addresses};
+    struct scrape_target_list *former = NULL;
+    for (unsigned round = 0; round < 2; round++) {
+        target_list_begin(&builder, jobs, 2, 1, former, &budget, &receivers[0].base.logger);
+        for (size_t i = 0; i < 2; i++)
+            target_list_add_static(&builder, i);
+        struct scrape_target_list *list = target_list_end(&builder);
+        assert_int_equal(list->count, 3);
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(list->targets[i]->job, i > 0);
+            assert_int_equal(list->targets[i]->start, i > 1);
+            assert_true(former == NULL || former->targets[i] == list->targets[i]);
+        }
+        scrape_target_list_unref(former);
+        former = list;
+    }
+    scrape_target_list_unref(former);
+    assert_int_equal(budget_used(&budget), 0);
+}
+
 static void test_too_many_targets_are_known(void **state)
 {
     (void)state;
@@ -755,6 +784,7 @@ int main(void)
         TEST(test_a_server_lists_targets),
         TEST(test_lanes_share_the_targets),
         TEST(test_equal_targets_are_scraped_once),
+        TEST(test_each_job_has_its_targets),
         TEST(test_too_many_targets_are_known),
         TEST(test_a_short_budget_is_tried_again),
         TEST(test_no_room_for_a_file_is_an_error),
