@@ -115,6 +115,25 @@ def symbols(count, stacks, name):
     return bombs.message(1, bombs.message(2, profile)) + bombs.message(2, *entries)
 
 
+def points(kind, first, count, more=b""):
+    """Delta points of one stream, a nanosecond apart."""
+    data = b"".join(
+        bombs.message(1, b"\x19", (first + i).to_bytes(8, "little"), more) for i in range(count)
+    )
+    metric = bombs.message(2, bombs.message(kind, data, bombs.number(2, 1)))
+    return bombs.message(1, bombs.message(2, metric))
+
+
+def pprof_of_spans(samples):
+    """Each sample is of a span with a name of its own."""
+    texts = b"".join(bombs.message(6, text) for text in (b"", b"cpu", b"nanoseconds", b"span_name"))
+    names = b"".join(bombs.message(6, b"%07d" % i) for i in range(samples))
+    kind = bombs.message(1, bombs.number(1, 1), bombs.number(2, 2))
+    value = bombs.number(2, 7)
+    labels = (bombs.message(3, bombs.number(1, 3), bombs.number(2, 4 + i)) for i in range(samples))
+    return kind + b"".join(bombs.message(2, value, label) for label in labels) + texts + names
+
+
 SHAPES = [
     ("resources of one attribute", "/v1/traces", lambda: resources_of_attributes(1000000)),
     ("empty scopes", "/v1/traces", lambda: scopes(9000000)),
@@ -309,6 +328,47 @@ class LaneHolds(case.Case):
         self.assertEqual(response.status, 200)
         self.assertEqual(daemon.stop(), 0)
         self.check_longest(watch, f"stages that take long: {len(body) / 1e6:.2f} MB")
+
+    def test_short_points_of_streams_with_many_buckets(self):
+        """Each becomes as long as the sum that it is added to."""
+        watch = self.turn_watch()
+        port = free_port()
+        daemon = self.daemon(
+            f"receivers:\n  otlp:\n    protocols: {{http: {{endpoint: 'localhost:{port}'}}}}\n"
+            "processors:\n  deltatocumulative:\nexporters:\n  nop:\n"
+            "service:\n  lanes: 1\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
+            "    metrics: {receivers: [otlp], processors: [deltatocumulative], exporters: [nop]}\n",
+            environment=watch.environment,
+        )
+        watch.reset()
+        seeds = {
+            9: bombs.message(6, (1).to_bytes(8, "little") * 100000),
+            10: bombs.message(8, bombs.message(2, b"\1" * 160)),
+        }
+        for kind, seed in seeds.items():
+            for body in (points(kind, 1, 1, seed), points(kind, 2, 40000)):
+                self.assertEqual(client.post(port, "metrics", body).status, 200)
+        self.assertEqual(daemon.stop(), 0)
+        self.check_longest(watch, "points of streams with many buckets")
+
+    def test_samples_that_are_summed(self):
+        watch = self.turn_watch()
+        port = free_port()
+        daemon = self.daemon(
+            f"receivers:\n  pyroscope: {{endpoint: 'localhost:{port}'}}\n"
+            "connectors:\n  profile_metrics:\nexporters:\n  nop:\n"
+            "service:\n  lanes: 1\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
+            "    profiles: {receivers: [pyroscope], exporters: [profile_metrics]}\n"
+            "    metrics: {receivers: [profile_metrics], exporters: [nop]}\n",
+            environment=watch.environment,
+        )
+        path = INGEST + "pprof"
+        packed = bombs.packed(path, pprof_of_spans(600000))
+        watch.reset()
+        response = client.request(port, "POST", path, *packed, timeout_s=REQUEST_S)
+        self.assertEqual(response.status, 200)
+        self.assertEqual(daemon.stop(), 0)
+        self.check_longest(watch, "samples that are summed")
 
 
 def add(name, path, make):
