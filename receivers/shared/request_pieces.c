@@ -150,7 +150,9 @@ static void go_on(struct request_pieces *pieces)
         pieces->pause_ns <= REQUEST_PIECES_WAIT_NS_MAX - pieces->waited_ns) {
         lane_timer_start(pieces->lane, &pieces->turn, pieces->pause_ns);
         pieces->waited_ns += pieces->pause_ns;
-        pieces->pause_ns *= 2;
+        pieces->pause_ns = pieces->pause_ns < REQUEST_PIECES_WAIT_NS_FIRST
+                               ? REQUEST_PIECES_WAIT_NS_FIRST
+                               : 2 * pieces->pause_ns;
         return;
     }
     give_up(pieces);
@@ -175,6 +177,7 @@ static void on_outcome(struct receipt *receipt, const struct outcome *outcome, v
         pieces->refusal.details = slice_of(NULL, 0);
     } else {
         pieces->is_taken |= outcome->verdict != REFUSED;
+        pieces->pause_ns = DENSE_REST_NS; /* there may be room for the next one */
         end_piece(piece, outcome);
     }
     pieces->under_way--;

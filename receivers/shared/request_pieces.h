@@ -21,7 +21,7 @@ struct otlp_figures;
 struct outlet;
 struct request_piece;
 
-/* How long all waits of a request for room add up to, and the first one. */
+/* How long all waits of a request for room add up to, and the first one after a refusal. */
 #define REQUEST_PIECES_WAIT_NS_MAX   ((uint64_t)5 * NS_PER_S)
 #define REQUEST_PIECES_WAIT_NS_FIRST ((uint64_t)50 * NS_PER_MS)
 
@@ -43,7 +43,7 @@ struct request_pieces {
     struct request_piece *refused; /* for now; the longest ago first */
     struct outcome refusal;        /* the last of them */
     char refusal_text[REQUEST_PIECES_TEXT_MAX];
-    uint64_t pause_ns; /* the next wait; doubles */
+    uint64_t pause_ns; /* the next wait; doubles until one is taken */
     uint64_t waited_ns;
 };
 

@@ -591,6 +591,14 @@ static void refused_pieces_of_a_dense_request_wait_for_room(void **state)
     assert_int_equal(fixture.taken, COUNT);
     assert_in_range(fixture.offers, PIECES + BUSY, 2 * PIECES + BUSY);
 
+    /* Those behind one that was taken do not wait long. */
+    fixture.offers = 0;
+    fixture.busy_count = PIECES - 1;
+    const uint64_t before_ns = clock_now_ns();
+    ask_dense_at("/v1/traces", size, DENSE_REST_NS);
+    assert_response("room again", "200 OK", "");
+    assert_true(clock_now_ns() - before_ns < 2 * REQUEST_PIECES_WAIT_NS_FIRST);
+
     fixture.offers = 0;
     fixture.busy_count = UINT_MAX;
     ask_dense_at("/v1/traces", size, REQUEST_PIECES_WAIT_NS_FIRST);
