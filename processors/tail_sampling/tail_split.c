@@ -283,12 +283,34 @@ static void enter_scope(struct tail_split *split, struct slice content)
         read_scope(split);
 }
 
+/* What is stored of them in the slabs is so for the groups at hand. */
+static void rest_common(struct tail_split *split, struct tail_common *common, bool goes_on)
+{
+    if (common->place.slab != 0)
+        tail_slabs_unshare(split->slabs, common->place);
+    common->place = (struct tail_place){.slab = 0};
+    if (goes_on)
+        return;
+    buffer_unref(common->copy);
+    common->copy = NULL;
+}
+
+/* Forgets it if no span is in it: there may be very many. */
 static void leave_scope(struct tail_split *split)
 {
     struct scope_entry *scope = scope_at_hand(split);
+    const struct span_entry *entries = split->spans.memory;
+    const uint32_t spans = split->spans_count;
     if (scope->scope_bytes == 0)
         scope->scope_bytes = EMPTY_FIELD_BYTES;
     split->walk.is_in_scope = false;
+    split->step_heads++;
+    if (spans > 0 && entries[spans - 1].scope == split->scopes_count - 1)
+        return;
+    rest_common(split, &scope->common, false);
+    if (scope->gathered != SIZE_MAX)
+        split->gathered_bytes = scope->gathered;
+    split->scopes_count--;
 }
 
 static struct tail_group *group_at(const struct tail_split *split, uint32_t place)
@@ -499,31 +521,20 @@ static void look_ahead(struct tail_split *split, const struct tail_taker *taker)
     split->near_id = id;
 }
 
-/* What is stored of them in the slabs is so for the groups at hand. */
-static void rest_common(struct tail_split *split, struct tail_common *common, bool goes_on)
-{
-    if (common->place.slab != 0)
-        tail_slabs_unshare(split->slabs, common->place);
-    common->place = (struct tail_place){.slab = 0};
-    if (goes_on)
-        return;
-    buffer_unref(common->copy);
-    common->copy = NULL;
-}
-
-/* The scope at hand stays, with `goes_on`: more of its spans follow. */
+/* goes_on: more of the Resource… message follows, and of the scope at hand if there is one. */
 static void hand_over(struct tail_split *split, bool goes_on, const struct tail_taker *taker)
 {
     for (uint32_t i = 0; i < split->groups_count; i++)
         taker->take(split, group_at(split, i), bits_of(split, i), taker->arg);
     struct scope_entry *scopes = split->scopes.memory;
+    const bool keeps_scope = goes_on && split->walk.is_in_scope;
     for (uint32_t i = 0; i < split->scopes_count; i++)
-        rest_common(split, &scopes[i].common, goes_on && i + 1 == split->scopes_count);
+        rest_common(split, &scopes[i].common, keeps_scope && i + 1 == split->scopes_count);
     rest_common(split, &split->common, goes_on);
-    if (goes_on)
+    if (keeps_scope)
         scopes[0] = scopes[split->scopes_count - 1];
     split->spans_count = 0;
-    split->scopes_count = goes_on ? 1 : 0;
+    split->scopes_count = keeps_scope ? 1 : 0;
     split->groups_count = 0;
     if (++split->stamp == 0) {
         memset(split->places.memory, 0, split->places_count * sizeof(struct place_entry));
@@ -532,7 +543,7 @@ static void hand_over(struct tail_split *split, bool goes_on, const struct tail_
 }
 
 /* Reads spans of the Resource… message until it ends. False: there are too many for one step, or
- * conditions read too much for them. */
+ * scopes, or conditions read too much for them. */
 static bool read_resource(struct tail_split *split, struct tail_walk *walk,
                           const struct tail_taker *taker)
 {
@@ -552,8 +563,11 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
                 return false;
             }
         }
-        if (walk->is_in_scope)
+        if (walk->is_in_scope) {
             leave_scope(split);
+            if (split->step_heads >= TAIL_STEP_SPANS_MAX)
+                return false;
+        }
         do {
             if (!wire_next_field(&walk->scopes, &scope))
                 return true;
@@ -578,7 +592,9 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
     split->ahead = NULL;
     split->has_seen_resource = split->has_seen_scope = false;
     split->step_outer_left = TAIL_STEP_OUTER_BYTES_MAX;
-    while (spans < TAIL_STEP_SPANS_MAX && split->step_outer_left > 0) {
+    split->step_heads = 0;
+    while (spans < TAIL_STEP_SPANS_MAX && split->step_outer_left > 0 &&
+           split->step_heads < TAIL_STEP_SPANS_MAX) {
         if (!walk->is_in_resource) {
             do {
                 if (!wire_next_field(&walk->resources, &field)) {
@@ -587,6 +603,7 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
                     return true;
                 }
             } while (field.number != RESOURCES);
+            split->step_heads++;
             walk->whole = field.whole;
             walk->scopes = wire_reader_of(field.bytes);
             enter_resource(split, field.bytes);

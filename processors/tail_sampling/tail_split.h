@@ -19,7 +19,8 @@ struct budget;
 struct buffer;
 struct tail_split;
 
-/* Spans of one Resource… message that are read before their groups are handed over. */
+/* Spans of one Resource… message that are read before their groups are handed over; and the same of
+ * scopes and Resource… messages, which may be empty, in one step. */
 enum { TAIL_STEP_SPANS_MAX = 16384 };
 /* What conditions read of records around theirs, such as the Resource of each span, in bytes, all
  * conditions together. A step ends with the span after which they have read so many; for a single
@@ -95,6 +96,7 @@ struct tail_split {
     bool has_seen_scope;
     uint64_t outer_left;      /* that they may read of outer records, for this request */
     uint64_t step_outer_left; /* before the step ends */
+    uint32_t step_heads;      /* scopes and Resource… messages that it has read */
     struct scratch spans;     /* struct span_entry */
     uint32_t spans_count;
     struct scratch scopes; /* struct scope_entry */

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct taken {
     unsigned groups;
     uint64_t bits; /* of all groups, their first word */
     unsigned steps;
+    uint64_t most_bytes; /* of memory */
 };
 
 static void begin(struct tail_group *group, uint64_t *bits, void *arg)
@@ -88,6 +90,41 @@ static struct slice long_spans(uint8_t *room, unsigned spans)
     return wire_written(&writer);
 }
 
+enum { EMPTY_BYTES = 2, EMPTY_MESSAGES = 700000 };
+
+static void put_empty(struct wire_writer *writer, uint32_t number)
+{
+    for (unsigned i = 0; i < EMPTY_MESSAGES; i++)
+        wire_write_bytes(writer, number, slice_of(NULL, 0));
+}
+
+static void put_scope_of_one_span(struct wire_writer *writer)
+{
+    const uint8_t scope[] = {2 << 3 | 2, 2, 2 << 3 | 2, 0};
+    wire_write_raw(writer, slice_of(scope, sizeof(scope)));
+}
+
+static struct slice empty_scopes(uint8_t *room, unsigned spans)
+{
+    struct wire_writer writer = wire_writer_of(room, REQUEST_BYTES_MAX);
+    assert_int_equal(spans, 2);
+    wire_write_header(&writer, 1, 2 * 4 + EMPTY_MESSAGES * EMPTY_BYTES);
+    put_scope_of_one_span(&writer);
+    put_empty(&writer, 2);
+    put_scope_of_one_span(&writer);
+    return wire_written(&writer);
+}
+
+static struct slice empty_resources(uint8_t *room, unsigned spans)
+{
+    struct wire_writer writer = wire_writer_of(room, REQUEST_BYTES_MAX);
+    assert_int_equal(spans, 1);
+    put_empty(&writer, 1);
+    wire_write_header(&writer, 1, 4);
+    put_scope_of_one_span(&writer);
+    return wire_written(&writer);
+}
+
 static struct taken run_policies(struct tail_policy_config *configs, unsigned policies_count,
                                  struct slice (*make)(uint8_t *room, unsigned spans),
                                  unsigned spans)
@@ -114,6 +151,7 @@ static struct taken run_policies(struct tail_policy_config *configs, unsigned po
     tail_slabs_fini(&slabs);
     tail_policies_destroy(policies);
     assert_int_equal(budget_used(&budget), 0);
+    taken.most_bytes = atomic_load(&budget.high_water);
     budget_fini(&budget);
     mem_free(room);
     return taken;
@@ -182,11 +220,25 @@ static void a_step_ends_after_large_spans(void **state)
     assert_in_range(run_policies(configs, 1, long_spans, SPANS).steps, STEPS, STEPS + 1);
 }
 
+/* They take turns, and no memory. */
+static void empty_messages_are_read_in_steps(void **state)
+{
+    static struct tail_policy_config config;
+    (void)state;
+    config.shared = tail_fixture_shared("1", "always_sample");
+    const struct taken scopes = run_policies(&config, 1, empty_scopes, 2);
+    const struct taken resources = run_policies(&config, 1, empty_resources, 1);
+    assert_true(scopes.steps >= EMPTY_MESSAGES / TAIL_STEP_SPANS_MAX);
+    assert_true(resources.steps >= EMPTY_MESSAGES / TAIL_STEP_SPANS_MAX);
+    assert_true(scopes.most_bytes < MIB && resources.most_bytes < MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_ends_when_conditions_have_read_much),
         cmocka_unit_test(a_step_ends_after_large_spans),
+        cmocka_unit_test(empty_messages_are_read_in_steps),
         cmocka_unit_test(conditions_fail_when_they_have_read_too_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
