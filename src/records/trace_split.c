@@ -203,9 +203,13 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
             if (!read_others(split, scope.bytes, &entry->scope))
                 return false;
             struct wire_reader spans = wire_reader_of(scope.bytes);
+            const size_t before = split->spans_count;
             while (wire_next_field(&spans, &span))
                 if (span.number == RECORDS_CHILDREN && !add_span(split, &span))
                     return false;
+            /* Of those without spans there may be very many. */
+            if (split->spans_count == before)
+                split->scopes_count--;
         }
     }
     return true;

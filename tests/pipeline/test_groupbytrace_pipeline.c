@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/otlp/wire.h"
 #include "tests/support/record_case.h"
 
 #define A                "0000000000000000000000000000000a"
@@ -279,6 +281,32 @@ static void a_resource_is_repeated_within_limits(void **state)
     harness_destroy(h);
 }
 
+static void empty_scopes_take_no_memory(void **state)
+{
+    enum { SCOPES = 500000, EMPTY_BYTES = 2, BUDGET_MIB = 16 };
+    static const uint8_t span_scope[] = {2 << 3 | 2, 2, 2 << 3 | 2, 0};
+    const size_t content = SCOPES * EMPTY_BYTES + sizeof(span_scope);
+    const size_t size = wire_field_size(1, content);
+    uint8_t *room = mem_alloc(size);
+    struct wire_writer writer = wire_writer_of(room, size);
+    (void)state;
+    wire_write_header(&writer, 1, content);
+    for (unsigned i = 0; i < SCOPES; i++)
+        wire_write_bytes(&writer, 2, slice_of(NULL, 0));
+    wire_write_raw(&writer, slice_of(span_scope, sizeof(span_scope)));
+    struct harness *h = harness_create(
+        "processors: {groupbytrace: {wait_duration: 1s}}\nexporters: {test: {sending_queue: "
+        "{enabled: false}}}\nservice: {budget_mib: 16, pipelines: {traces: {receivers: [test], "
+        "processors: [groupbytrace], exporters: [test]}}}\n");
+    harness_exporter_on(h, "test", 0, TRACES)->has_own_items = true;
+    struct test_request *request = harness_put_bytes(h, 0, TRACES, wire_written(&writer), 1);
+    harness_await(h, is_resolved, request, "the request is taken");
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    assert_true(harness_budget_peak(h) < (uint64_t)BUDGET_MIB / 2 << 20);
+    mem_free(room);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -306,6 +334,7 @@ int main(void)
         cmocka_unit_test(traces_without_an_id_are_one),
         cmocka_unit_test(a_large_request_is_grouped_as_a_small_one),
         cmocka_unit_test(a_resource_is_repeated_within_limits),
+        cmocka_unit_test(empty_scopes_take_no_memory),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
