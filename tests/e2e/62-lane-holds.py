@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -300,6 +301,26 @@ class LaneHolds(case.Case):
         self.assertEqual(daemon.stop(), 0)
         self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")
         self.check_longest(watch, f"handshakes that came together: {HANDSHAKES}")
+
+    def test_spans_of_zipkin_that_each_have_a_byte(self):
+        """Its Thrift needs no more for one, and the helper reads them."""
+        watch = self.turn_watch()
+        port = free_port()
+        config = (
+            f"receivers:\n  zipkin: {{endpoint: 'localhost:{port}'}}\nexporters:\n  nop:\n"
+            "service:\n  lanes: 1\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
+            "    traces: {receivers: [zipkin], exporters: [nop]}\n"
+        )
+        daemon = self.daemon(config, environment=watch.environment)
+        count = 1000000
+        body = struct.pack(">BI", 12, count) + bytes(count)
+        watch.reset()
+        response = client.request(
+            port, "POST", "/api/v1/spans", body, {"Content-Type": "application/x-thrift"}, REQUEST_S
+        )
+        self.assertEqual(response.status, 202)
+        self.assertEqual(daemon.stop(), 0)
+        self.check_longest(watch, f"spans of a byte each: {len(body) / 1e6:.2f} MB")
 
     def test_stages_that_take_long_for_short_records(self):
         """A chain of them, each of which takes tens of milliseconds."""
