@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/base/mem_stats.h"
@@ -187,19 +188,63 @@ void budget_end_export(void)
     export_levels--;
 }
 
+/* How long ago an export found no room; UINT64_MAX: that is over. */
+static uint64_t since_refused_export(const struct budget *budget)
+{
+    uint64_t refused_ns = atomic_load_explicit(&budget->export_refused_ns, memory_order_relaxed);
+    if (refused_ns == 0)
+        return UINT64_MAX;
+    uint64_t since_ns = clock_now_ns() - refused_ns;
+    return since_ns <= BUDGET_EXPORT_NEED_NS ? since_ns : UINT64_MAX;
+}
+
+static void note_refused_export(struct budget *budget)
+{
+    if (since_refused_export(budget) == UINT64_MAX)
+        atomic_store_explicit(&budget->export_refused_ns, clock_now_ns(), memory_order_relaxed);
+}
+
+/* The first begins the spell, which ends in time. */
+static void note_export_beyond(struct budget *budget)
+{
+    const uint64_t last_ns = BUDGET_EXPORT_NEED_NS - BUDGET_EXPORT_SPELL_NS;
+    const uint64_t since_ns = since_refused_export(budget);
+    if (since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns < last_ns)
+        atomic_store_explicit(&budget->export_refused_ns, clock_now_ns() - last_ns,
+                              memory_order_relaxed);
+}
+
+static uint64_t add_part(uint64_t limit, uint64_t part)
+{
+    return limit < UINT64_MAX - part ? limit + part : limit;
+}
+
 /* The limit for what this thread is about. */
 static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    uint64_t beyond = late_levels > 0 || export_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
-    if (export_levels > 0)
-        beyond += limit / BUDGET_EXPORT_PART;
-    return limit < UINT64_MAX - beyond ? limit + beyond : limit;
+    if (late_levels == 0 && export_levels == 0)
+        return limit;
+    uint64_t beyond = limit / BUDGET_MARGIN_PART;
+    if (export_levels > 0) {
+        uint64_t since_ns = since_refused_export(budget);
+        if (since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns != UINT64_MAX)
+            beyond += limit / BUDGET_EXPORT_PART;
+    }
+    return add_part(limit, beyond);
 }
 
 static bool try_take(struct budget *budget, uint64_t amount)
 {
-    return try_take_within(budget, amount, limit_at_hand(budget));
+    bool is_taken = try_take_within(budget, amount, limit_at_hand(budget));
+    if (export_levels == 0)
+        return is_taken;
+    const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    if (!is_taken)
+        note_refused_export(budget);
+    else if (budget_used(budget) > add_part(limit, limit / BUDGET_MARGIN_PART))
+        note_export_beyond(budget);
+    return is_taken;
 }
 
 /* From an allowance; take asks the whole for what exceeds it. */
@@ -403,8 +448,11 @@ bool budget_has_room(const struct budget *budget, uint64_t amount)
     const struct budget_reserve *reserve = reserve_of(budget);
     uint64_t held = reserve != NULL ? reserve->left : 0;
     uint64_t limit = limit_at_hand(budget);
-    return amount <= held ||
-           (amount - held <= limit && budget_used(budget) <= limit - (amount - held));
+    const bool has_room = amount <= held || (amount - held <= limit &&
+                                             budget_used(budget) <= limit - (amount - held));
+    if (!has_room && export_levels > 0) /* the one thing that a question may note */
+        note_refused_export((struct budget *)(uintptr_t)budget);
+    return has_room;
 }
 
 bool budget_is_overdrawn(const struct budget *budget)

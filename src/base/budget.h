@@ -10,6 +10,8 @@
 
 #include <pthread.h>
 
+#include "src/base/clock.h"
+
 struct lane;
 
 struct budget_ticket;
@@ -29,9 +31,15 @@ struct budget_waiter {
  * between budget_begin_late and _end_late. Heads of requests have it, too, and a few bytes more. */
 enum { BUDGET_MARGIN_PART = 16 };
 
-/* Exports may take so large a part of the limit beyond limit and margin: what waits in front of
- * exporters may fill the budget, and none of it comes free before it has been encoded and sent. */
+/* What waits in front of exporters may fill the budget, and none of it comes free before it has
+ * been encoded and sent. So exports have the margin, and once one has found no room there for
+ * BUDGET_EXPORT_WAIT_NS, they may take BUDGET_EXPORT_PART of the limit beyond it, in all: for
+ * BUDGET_EXPORT_SPELL_NS from the first that does, BUDGET_EXPORT_NEED_NS after the refusal at most.
+ */
 enum { BUDGET_EXPORT_PART = 4 };
+#define BUDGET_EXPORT_WAIT_NS  ((uint64_t)10 * NS_PER_S)
+#define BUDGET_EXPORT_SPELL_NS ((uint64_t)5 * NS_PER_S)
+#define BUDGET_EXPORT_NEED_NS  ((uint64_t)60 * NS_PER_S)
 
 struct budget {
     _Atomic uint64_t used;
@@ -41,6 +49,9 @@ struct budget {
     _Atomic uint64_t leaving; /* bytes that exporters hold; where several have a batch,
                                  each counts it */
     _Atomic unsigned waiting;
+    /* When an export found no room, on clock_now_ns's scale, if none has gone beyond the margin
+     * since; 0: none. */
+    _Atomic uint64_t export_refused_ns;
     struct budget *whole;     /* of an allowance, where its bytes count; NULL: it is none */
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
     _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
@@ -71,8 +82,7 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
  * nest. */
 void budget_begin_late(void);
 void budget_end_late(void);
-/* The same for the encoding of what an exporter holds, with BUDGET_EXPORT_PART beyond the margin.
- */
+/* The same for the encoding of what an exporter holds, with BUDGET_EXPORT_PART. */
 void budget_begin_export(void);
 void budget_end_export(void);
 /* Takes even beyond the limit: for the few bytes that finish work already charged. */

@@ -127,24 +127,44 @@ static void late_work_has_a_sixteenth_more(void **state)
     budget_fini(&budget);
 }
 
-static void exports_have_a_quarter_more_beyond_the_margin(void **state)
+static void exports_have_the_margin_and_a_quarter_once_they_were_refused(void **state)
 {
     (void)state;
     struct budget budget;
+    clock_fake_start(NS_PER_S, NS_PER_S);
     budget_init(&budget, 160);
-    budget_take(&budget, 170);
+    budget_take(&budget, 160);
     budget_begin_export();
+    assert_true(budget_has_room(&budget, 10));
+    assert_true(budget_try_take(&budget, 10));
+    clock_fake_advance(2 * BUDGET_EXPORT_WAIT_NS);
+    assert_false(budget_has_room(&budget, 1));
+    budget_end_export();
+    clock_fake_advance(BUDGET_EXPORT_WAIT_NS - 1);
+    budget_begin_export();
+    assert_false(budget_try_take(&budget, 1));
+    clock_fake_advance(1);
     assert_true(budget_has_room(&budget, 40));
-    assert_false(budget_has_room(&budget, 41));
     assert_false(budget_try_take(&budget, 41));
     budget_begin_export();
+    assert_true(budget_try_take(&budget, 1));
     budget_end_export();
-    assert_true(budget_try_take(&budget, 40));
+    clock_fake_advance(BUDGET_EXPORT_SPELL_NS);
+    assert_true(budget_try_take(&budget, 39));
     assert_false(budget_try_take(&budget, 1));
+    /* The spell is over, and the next has to wait again. */
+    budget_return(&budget, 40);
+    clock_fake_advance(1);
+    assert_false(budget_try_take(&budget, 1));
+    clock_fake_advance(BUDGET_EXPORT_NEED_NS);
+    assert_true(budget_has_room(&budget, 1));
+    clock_fake_advance(1);
+    assert_false(budget_has_room(&budget, 1));
     budget_end_export();
-    budget_return(&budget, 210);
+    budget_return(&budget, 170);
     assert_false(budget_try_take(&budget, 161));
     budget_fini(&budget);
+    clock_fake_stop();
 }
 
 static void the_limit_is_only_ever_lowered(void **state)
@@ -451,7 +471,7 @@ int main(void)
         cmocka_unit_test(an_allowance_goes_beyond_the_limit_and_no_further),
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
         cmocka_unit_test(late_work_has_a_sixteenth_more),
-        cmocka_unit_test(exports_have_a_quarter_more_beyond_the_margin),
+        cmocka_unit_test(exports_have_the_margin_and_a_quarter_once_they_were_refused),
         cmocka_unit_test(the_limit_is_only_ever_lowered),
         cmocka_unit_test(a_waiter_is_called_once_and_never_from_inside_the_return),
         cmocka_unit_test(a_waiter_for_bytes_that_are_free_by_now_is_called_soon),

@@ -154,6 +154,13 @@ void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64
     exporter_wait(fixture, before + 1);
 }
 
+void exporter_wait_for_memory(struct exporter_fixture *fixture)
+{
+    assert_int_equal(fixture->outcome.verdict, REFUSED);
+    assert_int_not_equal(atomic_load(&fixture->budget.export_refused_ns), 0);
+    atomic_fetch_sub(&fixture->budget.export_refused_ns, BUDGET_EXPORT_WAIT_NS);
+}
+
 void exporter_close(struct exporter_fixture *fixture)
 {
     struct component *component = fixture->component;

@@ -373,6 +373,7 @@ static void a_short_budget_refuses_for_now(void **state)
         assert_false(fixture.exporter.outcome.is_permanent);
         assert_int_equal(fixture.exporter.outcome.reason, LOSS_MEMORY);
         budget_return(&fixture.exporter.budget, limit / BUDGET_EXPORT_PART);
+        exporter_wait_for_memory(&fixture.exporter);
         exporter_export(&fixture.exporter, SPAN, 1);
         assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
         budget_return(&fixture.exporter.budget, all);

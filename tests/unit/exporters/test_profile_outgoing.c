@@ -183,6 +183,7 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
     assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
     assert_false(fixture.exporter.outcome.is_permanent);
     budget_return(&fixture.exporter.budget, limit / BUDGET_EXPORT_PART);
+    exporter_wait_for_memory(&fixture.exporter);
     exporter_export(&fixture.exporter, buffer_slice(mixed), 3);
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     budget_return(&fixture.exporter.budget, all);
