@@ -66,6 +66,7 @@ struct edit_stage_ops {
 struct edit_stage {
     struct component base;
     const struct edit_stage_ops *ops; /* set by create */
+    bool keeps_order;                 /* the same: none is edited before one that came earlier */
     unsigned helped;                  /* requests that are with the helper */
     bool is_stopping;
 };

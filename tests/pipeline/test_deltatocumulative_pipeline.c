@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The deltatocumulative processor, from YAML to JSON: what becomes of the points of one stream, one
  * request after another. The expected sums are those of the Go collector. */
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -210,24 +212,42 @@ static void note_outcome(struct receipt *receipt, const struct outcome *outcome,
     *(unsigned *)arg += outcome->verdict == ACCEPTED;
 }
 
-/* The helper has gone on to the second when the lane hears of the first. */
-static void points_of_each_large_request_are_counted(void **state)
+/* Work that holds up the helper until it may go on. */
+struct gate {
+    struct helper_work work;
+    sem_t opens;
+};
+
+static void wait_at(struct helper_work *work)
+{
+    assert_int_equal(sem_wait(&((struct gate *)work)->opens), 0);
+}
+
+static void pass(struct helper_work *work)
+{
+    assert_int_equal(sem_destroy(&((struct gate *)work)->opens), 0);
+}
+
+/* Sends points in two requests, with so many bytes more, before the helper begins with the first.
+ * All are added to sums. */
+static void expect_added(const char *const points[static 2], const int more[static 2],
+                         const char *counted)
 {
     enum { TEXT_MAX = 1024 };
-    static const char *const points[] = {OF("x", "10", "1"),
-                                         OF("y", "10", "1") "," OF("z", "10", "1")};
-    (void)state;
     struct harness *h = record_harness("deltatocumulative", "{}", METRICS);
     struct component *stage = harness_processor(h, "deltatocumulative", METRICS);
+    struct gate gate = {.work = {.run = wait_at, .done = pass}};
     struct receipt receipts[2];
     unsigned accepted = 0;
     char *json = mem_alloc(HELPED_BYTES_MIN + TEXT_MAX);
+    assert_int_equal(sem_init(&gate.opens, 0, 0), 0);
+    lane_help(stage->lane, &gate.work);
     for (size_t i = 0; i < 2; i++) {
         snprintf(
             json, HELPED_BYTES_MIN + TEXT_MAX,
             "{\"resourceMetrics\":[{\"schemaUrl\":\"%0*d\",\"scopeMetrics\":[{\"metrics\":["
             "{\"name\":\"m\",\"sum\":{\"dataPoints\":[%s],\"aggregationTemporality\":1}}]}]}]}",
-            (int)HELPED_BYTES_MIN, 0, points[i]);
+            more[i], 0, points[i]);
         struct batch *batch = record_batch(METRICS, json, false);
         receipt_init(&receipts[i], note_outcome, &accepted);
         ledger_receive(stage->ledger, batch, component_exporters(stage, batch));
@@ -235,14 +255,32 @@ static void points_of_each_large_request_are_counted(void **state)
         batch_unref(batch);
     }
     mem_free(json);
+    assert_int_equal(sem_post(&gate.opens), 0);
     harness_turn_helped(h, 0);
     free(record_output(h, METRICS));
     assert_int_equal(accepted, 2);
     char *metrics = harness_metrics(h);
-    assert_non_null(
-        strstr(metrics, "deltatocumulative_datapoints{processor=\"deltatocumulative\"} 3\n"));
+    assert_non_null(strstr(metrics, counted));
     free(metrics);
     harness_destroy(h);
+}
+
+/* The helper has gone on to the second when the lane hears of the first. */
+static void points_of_each_large_request_are_counted(void **state)
+{
+    static const char *const points[] = {OF("x", "10", "1"),
+                                         OF("y", "10", "1") "," OF("z", "10", "1")};
+    (void)state;
+    expect_added(points, (const int[]){HELPED_BYTES_MIN, HELPED_BYTES_MIN},
+                 "deltatocumulative_datapoints{processor=\"deltatocumulative\"} 3\n");
+}
+
+static void a_small_request_does_not_overtake_a_large_one(void **state)
+{
+    static const char *const points[] = {OF("x", "10", "1"), OF("x", "20", "1")};
+    (void)state;
+    expect_added(points, (const int[]){HELPED_BYTES_MIN, 1},
+                 "deltatocumulative_datapoints{processor=\"deltatocumulative\"} 2\n");
 }
 
 static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
@@ -263,6 +301,7 @@ int main(void)
         cmocka_unit_test(few_buckets_span_any_distance),
         cmocka_unit_test(stale_streams_are_forgotten),
         cmocka_unit_test(points_of_each_large_request_are_counted),
+        cmocka_unit_test(a_small_request_does_not_overtake_a_large_one),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
