@@ -229,8 +229,9 @@ static void series_remove(struct metric_store *store, struct series *series)
  * Returns where it ended. */
 static size_t remove_older(struct metric_store *store, uint64_t since_ns, size_t at, size_t places)
 {
-    hash_table_settle(&store->series);
     const size_t capacity = store->series.capacity;
+    if (!hash_table_settle(&store->series, places))
+        return at;
     at = at < capacity ? at : capacity;
     while (at > 0 && places-- > 0) {
         at--;
@@ -1130,11 +1131,21 @@ static bool next_place(struct metric_snapshot *snapshot, const struct hash_table
     return true;
 }
 
+/* False: so many of the table's objects still move that the piece at hand is over. */
+static bool begin_table(struct hash_table *table, uint64_t untaken, size_t *left)
+{
+    if (untaken == 0 || hash_table_settle(table, *left))
+        return true;
+    *left = 0;
+    return false;
+}
+
 /* Those that no scrape has shown. */
 static void take_news(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
 {
     const struct hash_table *table = &store->series;
-    hash_table_settle(&store->series);
+    if (!begin_table(&store->series, store->series_untaken, left))
+        return;
     for (; store->series_untaken > 0 && *left > 0; --*left) {
         if (!next_place(snapshot, table))
             store->series_untaken = 0;
@@ -1149,7 +1160,8 @@ static void take_resources(struct metric_store *store, struct metric_snapshot *s
                            size_t *left)
 {
     const struct hash_table *table = &store->resources;
-    hash_table_settle(&store->resources);
+    if (!begin_table(&store->resources, store->resources_untaken, left))
+        return;
     for (; store->resources_untaken > 0 && *left > 0; --*left) {
         if (!next_place(snapshot, table))
             store->resources_untaken = 0;

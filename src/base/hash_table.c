@@ -47,9 +47,10 @@ static void move(struct hash_table *table, size_t places)
     table->old = NULL;
 }
 
-void hash_table_settle(struct hash_table *table)
+bool hash_table_settle(struct hash_table *table, size_t places)
 {
-    move(table, SIZE_MAX);
+    move(table, places);
+    return table->old == NULL;
 }
 
 /* At most three quarters are in use. */

@@ -30,8 +30,9 @@ static inline size_t hash_table_bytes(const struct hash_table *table)
 /* Bytes that the next hash_table_add allocates. Then, and whenever objects are added, others may
  * be freed. */
 size_t hash_table_growth(const struct hash_table *table);
-/* Moves all objects that have not moved yet, for whoever goes through the entries by place. */
-void hash_table_settle(struct hash_table *table);
+/* For whoever goes through the entries by place: moves objects of so many places that have not
+ * moved yet. True: none is left. */
+bool hash_table_settle(struct hash_table *table, size_t places);
 
 /* Frees the entries, not the objects. The table is empty afterwards. */
 void hash_table_clear(struct hash_table *table);

@@ -1519,6 +1519,8 @@ MUTANTS = [
            " || batch->bytes >= MESSAGE_BYTES", "", ("test_tail_sampling_pipeline",)),
     Mutant("base: a table doubles bit by bit", "src/base/hash_table.c",
            "MOVED_PLACES = 8", "MOVED_PLACES = 8000", ("test_hash_table",)),
+    Mutant("prometheus: a table that doubles holds up no snapshot", "src/base/hash_table.c",
+           "move(table, places);", "move(table, places | SIZE_MAX);", ("test_metric_store",)),
     Mutant("tail_sampling: messages of one trace have a limit of parts", "processors/tail_sampling/tail_spans.c",
            "batch->parts_count >= TAIL_MESSAGE_PARTS ||", "", ("test_tail_sampling_pipeline",)),
     Mutant("tail_sampling: messages hold the slabs that traces let go", "processors/tail_sampling/tail_spans.c",

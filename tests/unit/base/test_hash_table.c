@@ -208,11 +208,31 @@ static void a_table_doubles_bit_by_bit(void **state)
         for (size_t k = i - i / 200; k < i; k++)
             assert_true(hash_table_add(&table, k * 7919, &places[k]));
     }
-    hash_table_settle(&table);
+    assert_true(hash_table_settle(&table, SIZE_MAX));
     assert_null(table.old);
     assert_int_equal(table.count, COUNT);
     hash_table_clear(&table);
     mem_free(places);
+}
+
+static void objects_settle_in_pieces(void **state)
+{
+    enum { COUNT = 769, OLD = 1024, ADDED = 8, PIECE = 100 };
+    (void)state;
+    struct hash_table table = {.count = 0};
+    char places[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(hash_table_add(&table, i * 7919, &places[i]));
+    assert_int_equal(table.capacity, 2 * OLD);
+    for (size_t moved = ADDED; moved + PIECE < OLD; moved += PIECE) {
+        assert_int_equal(moved_places(&table), moved);
+        assert_false(hash_table_settle(&table, PIECE));
+    }
+    assert_true(hash_table_settle(&table, PIECE));
+    assert_null(table.old);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(count_of(&table, i * 7919, &places[i]), 1);
+    hash_table_clear(&table);
 }
 
 int main(void)
@@ -223,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_removal_closes_its_gap),
         cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
         cmocka_unit_test(a_table_doubles_bit_by_bit),
+        cmocka_unit_test(objects_settle_in_pieces),
         cmocka_unit_test(without_memory_nothing_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -742,6 +742,28 @@ static char *written(struct metric_snapshot *snapshot)
     return text;
 }
 
+/* The first piece moves series of a table that has just doubled, and takes none of them yet. */
+static void a_table_that_doubles_holds_up_no_snapshot(void **state)
+{
+    (void)state;
+    enum { SERIES = 12289 + 10, LINE_MIN = 32 };
+    int first;
+    int last;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add_numbers(&fixture, 0, SERIES, "\"asInt\":1");
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    assert_true(metric_store_take(fixture.store, snapshot));
+    assert_in_range(metric_snapshot_bytes(snapshot), 0, LINE_MIN);
+    while (metric_store_take(fixture.store, snapshot))
+        continue;
+    char *text = written(snapshot);
+    assert_int_equal(numbers_shown(text, &first, &last), SERIES);
+    free(text);
+    end_scrape(&fixture, snapshot);
+    close_store(&fixture);
+}
+
 /* Between its pieces the table grows, and series come and go. */
 static void a_snapshot_is_taken_and_released_in_pieces(void **state)
 {
@@ -1313,6 +1335,7 @@ int main(void)
         cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
         cmocka_unit_test(series_expire),
         cmocka_unit_test(many_series_expire_in_pieces),
+        cmocka_unit_test(a_table_that_doubles_holds_up_no_snapshot),
         cmocka_unit_test(a_snapshot_is_taken_and_released_in_pieces),
         cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
         cmocka_unit_test(another_unit_is_another_name),
