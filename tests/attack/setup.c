@@ -132,7 +132,7 @@ static void put_retry(struct drawing *drawing)
                "    retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, "
                "max_elapsed_time: 300ms}\n",
                "    retry_on_failure: {initial_interval: 20ms, max_interval: 50ms, "
-               "max_elapsed_time: 0s}\n");
+               "max_elapsed_time: 60s}\n");
 }
 
 /* Headers of the back-end's requests, from those of the client's. */
