@@ -127,11 +127,37 @@ void ledger_close(struct ledger *ledger)
     atomic_store(&ledger->is_closed, 1);
 }
 
+/* What was on its way between lanes is in flight on the first one; what is still in two ledgers,
+ * since the lane that it came to was quicker, leaves one of them. */
+static void settle_between(struct ledger *const *ledgers, size_t count, int signal)
+{
+    int64_t between = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_signal *row = &ledgers[i]->signals[signal];
+        between += (int64_t)(counter_read(&row->handed_over) - counter_read(&row->taken_over));
+    }
+    if (between > 0) {
+        counter_add(&ledgers[0]->signals[signal].in_flight, (uint64_t)between);
+        counter_add(&ledgers[0]->signals[signal].taken_over, (uint64_t)between);
+        return;
+    }
+    uint64_t twice = (uint64_t)-between;
+    for (size_t i = 0; i < count && twice > 0; i++) {
+        struct ledger_signal *row = &ledgers[i]->signals[signal];
+        uint64_t in_flight = counter_read(&row->in_flight);
+        uint64_t left_out = twice < in_flight ? twice : in_flight;
+        counter_set(&row->in_flight, in_flight - left_out);
+        counter_add(&row->handed_over, left_out);
+        twice -= left_out;
+    }
+}
+
 uint64_t ledger_abandon_all(struct ledger *const *ledgers, size_t count)
 {
     uint64_t items = 0;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
         uint64_t stored = 0;
+        settle_between(ledgers, count, signal);
         for (size_t i = 0; i < count; i++)
             stored += counter_read(&ledgers[i]->signals[signal].stored);
         for (size_t i = 0; i < count; i++) {

@@ -79,7 +79,7 @@ void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items
 void ledger_release(struct ledger *ledger, enum signal_kind signal, uint64_t items);
 /* The drain is over: nothing more is counted. On the ledger's lane. */
 void ledger_close(struct ledger *ledger);
-/* Of the ledgers of all lanes, which are closed: drops everything in flight that the journal does
- * not have. It has items for the lane that they came to, and another one may hold them. Returns the
- * number of items dropped. On one thread. */
+/* Of the ledgers of all lanes, which are closed: drops everything in flight, also between lanes,
+ * that the journal does not have. It has items for the lane that they came to, and another one may
+ * hold them. Returns the number of items dropped. On one thread. */
 uint64_t ledger_abandon_all(struct ledger *const *ledgers, size_t count);

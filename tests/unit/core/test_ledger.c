@@ -107,6 +107,56 @@ static void what_the_journal_has_of_another_lane_is_deferred(void **state)
     batch_unref(batch);
 }
 
+static int64_t left_in_flight(struct ledger *const *ledgers, size_t count)
+{
+    int64_t items = 0;
+    for (size_t i = 0; i < count; i++)
+        items += ledger_in_flight(&ledgers[i]->signals[TRACES]);
+    return items;
+}
+
+/* A lane was closed before it took over what another one had handed over. */
+static void what_is_between_lanes_is_dropped_or_deferred(void **state)
+{
+    (void)state;
+    static struct ledger here;
+    static struct ledger there;
+    struct ledger *const ledgers[] = {&here, &there};
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->items = 5;
+    ledger_receive(&here, batch, 2);
+    ledger_store(&here, TRACES, 2);
+    ledger_hand_over(&here, TRACES, 7);
+    ledger_close(&here);
+    ledger_close(&there);
+    ledger_take_over(&there, TRACES, 7); /* too late */
+    assert_int_equal(ledger_abandon_all(ledgers, 2), 8);
+    assert_int_equal(left_in_flight(ledgers, 2), 0);
+    assert_int_equal(counter_read(&here.signals[TRACES].deferred) +
+                         counter_read(&there.signals[TRACES].deferred),
+                     2);
+    batch_unref(batch);
+}
+
+/* Some stages enter items in the ledger of the other lane first. */
+static void what_is_in_two_ledgers_is_dropped_once(void **state)
+{
+    (void)state;
+    static struct ledger here;
+    static struct ledger there;
+    struct ledger *const ledgers[] = {&there, &here};
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->items = 5;
+    ledger_receive(&here, batch, 1);
+    ledger_take_over(&there, TRACES, 3);
+    ledger_close(&here);
+    ledger_close(&there);
+    ledger_hand_over(&here, TRACES, 3); /* too late */
+    assert_int_equal(ledger_abandon_all(ledgers, 2), 5);
+    assert_int_equal(left_in_flight(ledgers, 2), 0);
+    batch_unref(batch);
+}
+
 static void abandoning_drops_what_is_in_flight_and_closes_the_ledger(void **state)
 {
     (void)state;
@@ -184,6 +234,8 @@ int main(void)
         cmocka_unit_test(every_entry_keeps_the_equation),
         cmocka_unit_test(what_the_journal_has_is_deferred_and_not_dropped),
         cmocka_unit_test(what_the_journal_has_of_another_lane_is_deferred),
+        cmocka_unit_test(what_is_between_lanes_is_dropped_or_deferred),
+        cmocka_unit_test(what_is_in_two_ledgers_is_dropped_once),
         cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_ledger),
         cmocka_unit_test(every_reason_has_a_name_of_its_own),
         cmocka_unit_test(what_is_handed_over_is_in_flight_all_the_way),
