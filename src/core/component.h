@@ -63,7 +63,8 @@ struct component {
     /* Processors: of a pipeline with a journal. Receipts wait for the end of the export, whatever
      * the processor holds meanwhile. Connectors: a pipeline behind it has a journal. */
     bool is_journaled;
-    unsigned others;             /* of the exporters, processors with a journal: do not store */
+    /* Processors of a pipeline with a journal: how many of `exporters` do not store. */
+    unsigned others;
     bool is_started;             /* start was called, and maybe failed: stop will follow */
     struct stop_latch *stopping; /* released by component_stopped */
     struct logger logger;

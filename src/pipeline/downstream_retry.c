@@ -97,11 +97,17 @@ static struct outcome leave_to_journal(const struct component *component, const 
     const unsigned others = (batch->skips & SKIP_OTHERS) != 0 ? 0 : component->others;
     const unsigned storing = component_exporters(component, batch) - others;
     owed.owed = ~(batch->skips | SKIP_OTHERS);
-    log_info(&component->logger, "Sending failed. The data stays in the journal.",
-             log_text("error", refusal->message), log_int("items", (int64_t)batch->items));
     ledger_defer(component->ledger, batch->signal, batch->items * storing);
-    if (others > 0)
-        ledger_drop(component->ledger, batch, refusal->reason, others);
+    if (others == 0) {
+        log_info(&component->logger, "Sending failed. The data stays in the journal.",
+                 log_text("error", refusal->message), log_int("items", (int64_t)batch->items));
+        return owed;
+    }
+    log_warn(&component->logger,
+             "Sending failed. The data stays in the journal for exporters with storage; the others "
+             "lose it.",
+             log_text("error", refusal->message), log_int("items", (int64_t)batch->items));
+    ledger_drop(component->ledger, batch, refusal->reason, others);
     return owed;
 }
 
