@@ -3,7 +3,6 @@
 #include "src/net/server/http2_frames.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include <nghttp2/nghttp2.h>
@@ -60,6 +59,8 @@ static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *
 {
     uint32_t id = read_id(head + 5);
     frames->skip = payload_of(head);
+    frames->is_block = head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_CONTINUATION;
+    frames->is_continued = frames->is_block && (head[4] & NGHTTP2_FLAG_END_HEADERS) == 0;
     if ((head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_DATA) && id % 2 == 1) {
         uint32_t number = (id + 1) / 2;
         if (number > frames->newest) {
@@ -147,4 +148,9 @@ size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_
             return ret_fault->stream_id == 0 ? head_at : at;
     }
     return at;
+}
+
+bool http2_frames_in_block(const struct http2_frames *frames)
+{
+    return frames->is_continued || (frames->is_block && frames->skip > 0);
 }

@@ -6,6 +6,7 @@
  * connection's lane. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,7 +20,9 @@ enum {
 };
 
 struct http2_frames {
-    uint32_t skip; /* bytes up to the next frame: the preface, the rest of a payload */
+    uint32_t skip;     /* bytes up to the next frame: the preface, the rest of a payload */
+    bool is_block;     /* the newest frame has header fields … */
+    bool is_continued; /* … and CONTINUATION follows */
     uint8_t head_size;
     uint8_t head[HTTP2_HEAD_BYTES_MAX];
     uint32_t newest; /* number of the newest stream, (id + 1) / 2; 0: none yet */
@@ -38,3 +41,5 @@ void http2_frames_init(struct http2_frames *frames);
  * no more may follow; after a fault of a stream, call again for the rest. */
 size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_t size,
                          struct http2_fault *ret_fault);
+/* Whether a header block is incomplete. */
+bool http2_frames_in_block(const struct http2_frames *frames);

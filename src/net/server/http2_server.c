@@ -872,9 +872,10 @@ static ssize_t receive_frames(struct http2_session *session, const uint8_t *data
         if (!session->has_paused || taken < 0 || http_connection_is_closing(session->connection))
             break;
         write_refusals(session);
+        /* Also when no byte is left: nghttp2 may have paused at the last field of a block. */
         data += taken;
         size -= (size_t)taken;
-    } while (size > 0 && session->abuse == HTTP2_NO_ABUSE && !session->is_doomed &&
+    } while (session->abuse == HTTP2_NO_ABUSE && !session->is_doomed &&
              !http_connection_is_closing(session->connection));
     return taken;
 }
@@ -917,6 +918,9 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
             doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
             return false;
         }
+        /* nghttp2 does not tell of blocks whose stream it has forgotten, as after a refusal. */
+        if (!http2_frames_in_block(&session->frames))
+            session->headers_ns = 0;
         /* At once: later in the turn others may have taken the room. */
         if (!charge_tables(session)) {
             doom(session, NGHTTP2_ENHANCE_YOUR_CALM, no_table_memory);

@@ -1116,6 +1116,59 @@ static void streams_without_budget_are_refused_alone(void **state)
     h2_peer_close(peer);
 }
 
+/* Enough of them that refusals are written while their header fields are read. */
+static void raw_refused_requests(struct h2_peer *peer, uint32_t count)
+{
+    for (uint32_t i = 1; i <= count; i++)
+        raw_request(peer, 2 * i + 1, true);
+}
+
+/* The last block has come whole: no deadline of header blocks runs. */
+static void refused_streams_do_not_end_others(void **state)
+{
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 1});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    raw_request(peer, 1, true);
+    raw_refused_requests(peer, HTTP2_WAITING_FREE / 2);
+    turn(peer, 5);
+    assert_int_equal(http_server_figures(server).reset_total, HTTP2_WAITING_FREE / 2);
+    clock_fake_advance(2 * HTTP_HEADER_DEADLINE_NS);
+    turn(peer, 5);
+    assert_int_equal(http_server_figures(server).aborted_total, 0);
+    assert_int_equal(held_count, 1);
+    respond(held[--held_count]);
+    turn(peer, 5);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+/* Trailers of one field, behind a refused stream that has none to pause at. */
+static void trailers_behind_refused_streams_end_a_request(void **state)
+{
+    static const uint8_t invalid[] = {0, 1, 'x', 2, 'v', '\n'};
+    static const uint8_t trailer[] = {0, 1, 'x', 1, 'v'};
+    enum { COUNT = HTTP2_WAITING_FREE / 2 };
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 1});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    raw_request(peer, 1, false);
+    raw_refused_requests(peer, COUNT - 1);
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
+                  2 * COUNT + 1, invalid, sizeof(invalid));
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 1,
+                  trailer, sizeof(trailer));
+    turn(peer, 5);
+    assert_int_equal(bodies_count, 1);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
 /* Clients that grant no window leave their responses with us. */
 static void large_responses_stay_within_the_budget(void **state)
 {
@@ -1863,6 +1916,8 @@ int main(void)
         ROW(resets_of_one_turn_are_few),
         ROW(resets_that_wait_are_charged),
         ROW(streams_without_budget_are_refused_alone),
+        ROW(refused_streams_do_not_end_others),
+        ROW(trailers_behind_refused_streams_end_a_request),
         ROW(large_responses_stay_within_the_budget),
         ROW(nothing_is_read_while_output_waits),
         ROW(requests_that_came_together_take_turns),
