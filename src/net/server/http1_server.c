@@ -73,8 +73,7 @@ struct http1 {
     struct buffer *stash; /* input that the state cannot use yet; NULL: none */
     size_t stash_at;
     struct lane_job stash_job;
-    struct slice rest;      /* of a body that is not copied; with is_writing */
-    uint64_t rest_until_ns; /* the whole response is written by then; UINT64_MAX: none */
+    struct slice rest; /* of a body that is not copied; with is_writing */
     struct lane_job rest_job;
 };
 
@@ -320,6 +319,7 @@ static void finish_response(struct http1 *http1)
     assert(http1->state == HTTP1_RESPONDING);
     http1->exchange = NULL;
     http1->is_writing = false;
+    http1->connection->write_until_ns = UINT64_MAX;
     if (http1->closes) {
         /* Closing with unread input would reset the connection, and the response could be lost (RFC
          * 9112 §9.6). */
@@ -350,7 +350,7 @@ static void send_rest(void *arg)
     assert(http1->is_writing && http1->rest.size > 0);
     if (http_connection_is_closing(http1->connection))
         return;
-    if (clock_now_ns() > http1->rest_until_ns) {
+    if (clock_now_ns() > http1->connection->write_until_ns) {
         http_connection_abort(http1->connection);
         return;
     }
@@ -426,7 +426,8 @@ static void send_response(struct http1 *http1, const struct http_response *respo
         const uint64_t deadline_ns = http_connection_settings(connection)->write_deadline_ns;
         http1->rest =
             slice_of(response->body.data + first_bytes, response->body.size - first_bytes);
-        http1->rest_until_ns = deadline_ns == 0 ? UINT64_MAX : clock_now_ns() + deadline_ns;
+        if (deadline_ns > 0)
+            connection->write_until_ns = clock_now_ns() + deadline_ns;
     }
     http_connection_set_deadline(connection, UINT64_MAX);
     bool is_written = http_connection_write(connection, parts, has_body ? 2 : 1);

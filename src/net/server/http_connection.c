@@ -106,6 +106,8 @@ static void start_write_deadline(struct http_connection *connection)
     if (delay_ns == 0)
         delay_ns = connection->server->is_stopping ? HTTP_STOP_WRITE_NS : WRITE_STALL_NS;
     connection->write_deadline_ns = clock_now_ns() + delay_ns;
+    if (connection->write_deadline_ns > connection->write_until_ns)
+        connection->write_deadline_ns = connection->write_until_ns;
     connection->write_waiting_bytes = uv_stream_get_write_queue_size(stream_of(connection));
     arm_timer(connection);
 }
@@ -576,6 +578,7 @@ static void adopt(void *arg, int fd, const struct sockaddr *peer)
     connection->refs = 1;
     connection->deadline_ns = UINT64_MAX;
     connection->write_deadline_ns = UINT64_MAX;
+    connection->write_until_ns = UINT64_MAX;
     timer_init(&connection->timer, on_timer, connection);
     endpoint_print_host(peer, connection->peer);
     if (server->read_buffer == NULL)

@@ -103,6 +103,7 @@ struct http_connection {
     struct timer timer;         /* fires at the earlier deadline, or before */
     uint64_t deadline_ns;       /* UINT64_MAX: none */
     uint64_t write_deadline_ns; /* while writes wait */
+    uint64_t write_until_ns;    /* of a response in several writes; UINT64_MAX: none */
     size_t write_waiting_bytes; /* when write_deadline_ns was set */
     unsigned writes_waiting;
     unsigned refs;        /* one for the socket, one for each request */

@@ -245,6 +245,26 @@ static void a_write_timeout_is_for_the_whole_response(void **state)
     loopback_close(client);
 }
 
+/* Also of one that is sent in pieces, the last of which begins to wait before the end. */
+static void a_write_timeout_is_for_all_of_a_lent_response(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    loopback_send(client, "GET /lent HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    for (int second = 0; second < 4; second++) {
+        clock_fake_advance(NS_PER_S);
+        loopback_settle(client);
+    }
+    http_fixture_expect_connections(fixture, 1);
+    assert_int_equal(fixture->releases, 0);
+    clock_fake_advance(NS_PER_S + 1);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(http_server_figures(fixture->server).aborted_total, 1);
+    assert_int_equal(fixture->releases, 1);
+    loopback_close(client);
+}
+
 #define LIVE(test)      cmocka_unit_test_setup_teardown(test, start, finish)
 #define IMPATIENT(test) cmocka_unit_test_setup_teardown(test, start_impatient, finish)
 
@@ -262,6 +282,7 @@ int main(void)
         IMPATIENT(keep_alive_can_be_switched_off),
         IMPATIENT(a_read_timeout_is_for_the_whole_request),
         IMPATIENT(a_write_timeout_is_for_the_whole_response),
+        IMPATIENT(a_write_timeout_is_for_all_of_a_lent_response),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

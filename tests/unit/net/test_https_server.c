@@ -303,6 +303,30 @@ static void a_large_response_waits_for_its_reader(void **state)
     close_client(client);
 }
 
+/* Its pieces are encrypted where they lie. */
+static void a_lent_response_waits_for_its_reader(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *client = open_client(fixture, http1, NULL);
+    shake(client);
+    say(client, "GET /lent HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    assert_true(budget_used(&fixture->budget) < MIB);
+    expect(client, "\r\n\r\n");
+    const size_t head = (size_t)(strstr(client->text, "\r\n\r\n") + 4 - client->text);
+    expect_size(client, head + LARGE_RESPONSE_BYTES);
+    for (size_t i = 0; i < LARGE_RESPONSE_BYTES; i++)
+        if (client->text[head + i] != (char)('a' + i / 4096 % 23))
+            fail_msg("byte %zu", i);
+    http_fixture_expect_ends(fixture, 1);
+    assert_int_equal(fixture->releases, 1);
+    say(client, "GET /lent HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 2);
+    close_client(client);
+    http_fixture_expect_ends(fixture, 2);
+    assert_int_equal(fixture->releases, 2);
+}
+
 /* Though each piece of it is written on its own. */
 static void a_write_timeout_is_for_the_whole_response(void **state)
 {
@@ -1023,6 +1047,7 @@ int main(void)
         WITH_SERVER(http2_begins_where_it_was_agreed_on),
         WITH_SERVER(large_bodies_pass_whole),
         WITH_SERVER(a_large_response_waits_for_its_reader),
+        WITH_SERVER(a_lent_response_waits_for_its_reader),
         cmocka_unit_test_setup_teardown(a_write_timeout_is_for_the_whole_response, start_impatient,
                                         finish),
         WITH_SERVER(a_response_is_encrypted_as_the_socket_takes_it),
