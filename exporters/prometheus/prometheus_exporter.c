@@ -297,6 +297,7 @@ static void scrape_go_on(void *arg)
     scrape_end(scrape);
     if (exporter->scrapes != NULL)
         scrape_later(exporter);
+    http_responder_end(&exporter->responder.base);
 }
 
 static void scrape_done(struct helper_work *work)
@@ -357,6 +358,7 @@ static void respond(struct component *base, struct http_request *request)
     bool is_only = exporter->scrapes == NULL;
     *(is_only ? &exporter->scrapes : &exporter->last_scrape->next) = scrape;
     exporter->last_scrape = scrape;
+    http_responder_begin(base);
     if (is_only)
         scrape_go_on(exporter);
 }

@@ -120,9 +120,26 @@ bool http_responder_start(struct component *base, struct error *error)
     return true;
 }
 
+void http_responder_begin(struct component *base)
+{
+    http_responder_of(base)->pending++;
+}
+
+void http_responder_end(struct component *base)
+{
+    struct http_responder *self = http_responder_of(base);
+    assert(self->pending > 0);
+    self->pending--;
+    if (self->pending == 0 && self->has_stopped)
+        component_stopped(base);
+}
+
 static void on_stopped(void *arg)
 {
-    component_stopped(arg);
+    struct http_responder *self = arg;
+    self->has_stopped = true;
+    if (self->pending == 0)
+        component_stopped(&self->base);
 }
 
 void http_responder_stop(struct component *base)

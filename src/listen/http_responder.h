@@ -23,6 +23,8 @@ struct http_responder {
     http_responder_fn respond;
     const char *start_message;
     struct server_front front;
+    unsigned pending;        /* requests between http_responder_begin and _end */
+    bool has_stopped;        /* the server has */
     bool must_respond;       /* however full the budget is; set before http_responder_prepare */
     struct budget allowance; /* then: for HTTP_PROBES_BYTES beyond the budget */
 };
@@ -42,6 +44,11 @@ bool http_responder_prepare(struct component *base, const struct http_server_con
 bool http_responder_start(struct component *base, struct error *error);
 void http_responder_stop(struct component *base);
 void http_responder_destroy(struct component *base);
+/* A request is responded to later, for which the component needs its memory; and that has happened.
+ * The client may leave meanwhile, and the server stop: the component stops when both are done. The
+ * last call may end the component's stop, so make it at the end. */
+void http_responder_begin(struct component *base);
+void http_responder_end(struct component *base);
 /* Sends the response with the headers that all responses of the server have. */
 void http_responder_respond(struct component *base, struct http_request *request,
                             struct http_response *response);
