@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "exporters/pyroscope/pyroscope_attempt.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -195,8 +196,11 @@ static void on_response(const struct http_result *result, void *arg)
 static bool needs_push(const struct pyroscope_fallback *fallback, const struct batch *batch)
 {
     struct batch_part part = {.owner = NULL};
-    if (!batch_join(batch, fallback->owner->budget, &part))
-        return false; /* sending it will fail, too: no memory */
+    budget_begin_export();
+    bool is_joined = batch_join(batch, fallback->owner->budget, &part);
+    budget_end_export();
+    if (!is_joined)
+        return false; /* sending it will most likely fail, too: no memory */
     bool needs = profile_choice_has(part.bytes, pyroscope_has_no_otlp_name);
     buffer_unref(part.owner);
     return needs;

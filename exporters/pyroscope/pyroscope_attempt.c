@@ -448,7 +448,10 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
             return;
         }
         struct post *post = post_create(attempt, REST_NAME, items);
-        post_send(post, pyroscope_form_otlp(&post->form, rest));
+        budget_begin_export();
+        bool is_filled = pyroscope_form_otlp(&post->form, rest);
+        budget_end_export();
+        post_send(post, is_filled);
         return;
     }
     if (found == PYROSCOPE_END) {

@@ -115,21 +115,29 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
              outcome->message == NULL ? "" : outcome->message);
 }
 
+static void append_part(struct batch *batch, struct slice bytes)
+{
+    struct buffer *buffer = buffer_try_create(NULL, bytes.size + 1);
+    assert_non_null(buffer);
+    if (bytes.size > 0)
+        memcpy(buffer->data, bytes.data, bytes.size);
+    buffer->size = bytes.size;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    buffer_unref(buffer);
+}
+
 void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_t items)
 {
-    struct buffer *buffer = buffer_try_create(NULL, body.size + 1);
-    assert_non_null(buffer);
-    if (body.size > 0)
-        memcpy(buffer->data, body.data, body.size);
-    buffer->size = body.size;
-    struct batch *batch = batch_create(fixture->component->signal, 1);
-    batch_append(batch, buffer, buffer_slice(buffer));
+    struct batch *batch = batch_create(fixture->component->signal, 2);
+    const size_t first = fixture->has_two_parts ? body.size / 2 : body.size;
+    append_part(batch, slice_of(body.data, first));
+    if (first < body.size)
+        append_part(batch, slice_of(body.data + first, body.size - first));
     batch->items = items;
     if (fixture->client != NULL)
         batch->client = client_info_ref(fixture->client);
     if (fixture->arrival_ns != 0)
         batch->arrival_ns = fixture->arrival_ns;
-    buffer_unref(buffer);
     struct receipt *receipt = mem_alloc(sizeof(*receipt));
     receipt_init(receipt, on_receipt, fixture);
     fixture->component->factory->consume(fixture->component, batch, receipt);

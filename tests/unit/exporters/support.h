@@ -27,6 +27,7 @@ struct exporter_fixture {
     struct stop_latch stopping;
     bool has_stopped;
     struct client_info *client; /* of the batches; NULL: unknown. Stays the caller's */
+    bool has_two_parts;         /* the batches */
     uint64_t arrival_ns;        /* of the batches; 0: when they are made */
     /* what the last receipt said */
     unsigned results;
@@ -42,7 +43,7 @@ bool exporter_try_load(const struct component_factory *factory, const char *yaml
 void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
                    const struct component_factory *factory, const char *yaml,
                    enum signal_kind signal);
-/* Hands over a batch of one part. */
+/* Hands over a batch of one part, or of two. */
 void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_t items);
 /* Turns the lane until there are so many results. */
 void exporter_wait(struct exporter_fixture *fixture, unsigned results);

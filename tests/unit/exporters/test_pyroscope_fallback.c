@@ -121,6 +121,26 @@ static void what_otlp_cannot_name_goes_by_push(void **state)
     tear_down(&fixture);
 }
 
+/* Else a batch would be lost that the server can have. */
+static void a_budget_that_the_queue_fills_does_not_hide_names(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    fixture.exporter.has_two_parts = true;
+    struct budget *budget = &fixture.exporter.budget;
+    uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
+    budget_take(budget, all);
+    export_sketch(&fixture.exporter, &both);
+    expect_all_stored(&fixture);
+    clock_fake_advance(NS_PER_S);
+    export_sketch(&fixture.exporter, &bare);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_string_equal(fixture.server->path, "/push.v1.PusherService/Push");
+    budget_return(budget, all);
+    tear_down(&fixture);
+}
+
 /* A panic in the server, say: then its response to an empty Push decides. */
 static void a_server_whose_words_do_not_tell_is_asked(void **state)
 {
@@ -226,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_otlp_cannot_name_goes_by_push),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_hide_names),
         cmocka_unit_test(a_server_whose_words_do_not_tell_is_asked),
         cmocka_unit_test(older_servers_get_all_of_it_by_push),
         cmocka_unit_test(what_push_may_take_later_is_sent_again),
