@@ -285,7 +285,10 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
                                 .receipt = receipt,
                                 .verbosity = (enum verbosity)config->verbosity};
     assert(batch->signal == self->signal);
-    if (!batch_join(batch, self->budget, &printing.whole)) {
+    budget_begin_export();
+    bool is_joined = batch_join(batch, self->budget, &printing.whole);
+    budget_end_export();
+    if (!is_joined) {
         struct outcome outcome = outcome_busy("no memory left in the budget to print a batch");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);

@@ -426,7 +426,10 @@ static void prometheus_exporter_consume(struct component *self, struct batch *ba
     struct prometheus_exporter *exporter = prometheus_exporter_of(self);
     struct batch_part whole;
     assert(batch->signal == METRICS);
-    if (!batch_join(batch, self->budget, &whole)) {
+    budget_begin_export();
+    bool is_joined = batch_join(batch, self->budget, &whole);
+    budget_end_export();
+    if (!is_joined) {
         struct outcome outcome = outcome_busy("no memory left in the budget to keep data points");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);

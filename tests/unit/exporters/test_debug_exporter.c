@@ -258,6 +258,22 @@ static void configurations_are_checked(void **state)
     }
 }
 
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "", TRACES);
+    fixture.exporter.has_two_parts = true;
+    struct budget *budget = &fixture.exporter.budget;
+    const uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
+    budget_take(budget, all);
+    exporter_export(&fixture.exporter, span, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    budget_return(budget, all);
+    tear_down(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +281,7 @@ int main(void)
         cmocka_unit_test(sampling_keeps_the_first_and_every_third_of_a_second),
         cmocka_unit_test(negative_sampling_is_as_in_the_go_collector),
         cmocka_unit_test(batches_are_printed_in_their_order),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(large_text_reaches_the_log_whole),
         cmocka_unit_test(nop_accepts_everything),
         cmocka_unit_test(configurations_are_checked),

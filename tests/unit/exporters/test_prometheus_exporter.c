@@ -118,11 +118,31 @@ static void a_stop_responds_to_every_scrape(void **state)
     lane_destroy(lane);
 }
 
+/* Else nothing that waits would ever come free. */
+static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
+{
+    static const uint8_t request[] = {0x0a, 4, 0x12, 2, 0x12, 0, 0x0a, 4, 0x12, 2, 0x12, 0};
+    struct exporter_fixture fixture;
+    struct lane *lane = lane_create(0);
+    (void)state;
+    exporter_open(&fixture, lane, &prometheus_exporter_factory, "{endpoint: 127.0.0.1:0}", METRICS);
+    fixture.has_two_parts = true;
+    const uint64_t limit = budget_limit(&fixture.budget);
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
+    budget_take(&fixture.budget, all);
+    exporter_export(&fixture, slice_of(request, sizeof(request)), 2);
+    assert_int_equal(fixture.outcome.verdict, ACCEPTED);
+    budget_return(&fixture.budget, all);
+    close_with_series(&fixture);
+    lane_destroy(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_may_leave_before_a_stop),
         cmocka_unit_test(a_stop_responds_to_every_scrape),
+        cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
