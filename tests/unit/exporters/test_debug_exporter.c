@@ -269,6 +269,8 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     const uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
     budget_take(budget, all);
     exporter_export(&fixture.exporter, span, 1);
+    exporter_wait_for_memory(&fixture.exporter);
+    exporter_export(&fixture.exporter, span, 1);
     assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
     budget_return(budget, all);
     tear_down(&fixture);

@@ -131,6 +131,8 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
     budget_take(&fixture.budget, all);
     exporter_export(&fixture, slice_of(request, sizeof(request)), 2);
+    exporter_wait_for_memory(&fixture);
+    exporter_export(&fixture, slice_of(request, sizeof(request)), 2);
     assert_int_equal(fixture.outcome.verdict, ACCEPTED);
     budget_return(&fixture.budget, all);
     close_with_series(&fixture);

@@ -132,6 +132,8 @@ static void a_budget_that_the_queue_fills_does_not_hide_names(void **state)
     uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
     budget_take(budget, all);
     export_sketch(&fixture.exporter, &both);
+    exporter_wait_for_memory(&fixture.exporter);
+    export_sketch(&fixture.exporter, &both);
     expect_all_stored(&fixture);
     clock_fake_advance(NS_PER_S);
     export_sketch(&fixture.exporter, &bare);
