@@ -214,24 +214,20 @@ static void note_export_beyond(struct budget *budget)
                               memory_order_relaxed);
 }
 
-static uint64_t add_part(uint64_t limit, uint64_t part)
+static bool exports_may_exceed(const struct budget *budget)
 {
-    return limit < UINT64_MAX - part ? limit + part : limit;
+    uint64_t since_ns = since_refused_export(budget);
+    return since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns != UINT64_MAX;
 }
 
 /* The limit for what this thread is about. */
 static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    if (late_levels == 0 && export_levels == 0)
-        return limit;
-    uint64_t beyond = limit / BUDGET_MARGIN_PART;
-    if (export_levels > 0) {
-        uint64_t since_ns = since_refused_export(budget);
-        if (since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns != UINT64_MAX)
-            beyond += limit / BUDGET_EXPORT_PART;
-    }
-    return add_part(limit, beyond);
+    uint64_t beyond = late_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
+    if (export_levels > 0 && exports_may_exceed(budget))
+        beyond = limit / BUDGET_EXPORT_PART;
+    return limit < UINT64_MAX - beyond ? limit + beyond : limit;
 }
 
 static bool try_take(struct budget *budget, uint64_t amount)
@@ -239,10 +235,9 @@ static bool try_take(struct budget *budget, uint64_t amount)
     bool is_taken = try_take_within(budget, amount, limit_at_hand(budget));
     if (export_levels == 0)
         return is_taken;
-    const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     if (!is_taken)
         note_refused_export(budget);
-    else if (budget_used(budget) > add_part(limit, limit / BUDGET_MARGIN_PART))
+    else if (budget_used(budget) > atomic_load_explicit(&budget->limit, memory_order_relaxed))
         note_export_beyond(budget);
     return is_taken;
 }

@@ -32,10 +32,9 @@ struct budget_waiter {
 enum { BUDGET_MARGIN_PART = 16 };
 
 /* What waits in front of exporters may fill the budget, and none of it comes free before it has
- * been encoded and sent. So exports have the margin, and once one has found no room there for
- * BUDGET_EXPORT_WAIT_NS, they may take BUDGET_EXPORT_PART of the limit beyond it, in all: for
- * BUDGET_EXPORT_SPELL_NS from the first that does, BUDGET_EXPORT_NEED_NS after the refusal at most.
- */
+ * been encoded and sent. So once an export has found no room for BUDGET_EXPORT_WAIT_NS, exports may
+ * take BUDGET_EXPORT_PART of the limit beyond it, in all: for BUDGET_EXPORT_SPELL_NS from the first
+ * that does, BUDGET_EXPORT_NEED_NS after the refusal at most. */
 enum { BUDGET_EXPORT_PART = 4 };
 #define BUDGET_EXPORT_WAIT_NS  ((uint64_t)10 * NS_PER_S)
 #define BUDGET_EXPORT_SPELL_NS ((uint64_t)5 * NS_PER_S)
@@ -82,7 +81,7 @@ bool budget_try_take_margin(struct budget *budget, uint64_t amount)
  * nest. */
 void budget_begin_late(void);
 void budget_end_late(void);
-/* The same for the encoding of what an exporter holds, with BUDGET_EXPORT_PART. */
+/* The encoding of what an exporter holds, see BUDGET_EXPORT_PART. On one thread; may nest. */
 void budget_begin_export(void);
 void budget_end_export(void);
 /* Takes even beyond the limit: for the few bytes that finish work already charged. */

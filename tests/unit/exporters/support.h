@@ -50,6 +50,6 @@ void exporter_wait(struct exporter_fixture *fixture, unsigned results);
 /* exporter_offer, then exporter_wait. */
 void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items);
 /* The last export was refused for want of memory: makes that as long ago as exports wait before
- * they go beyond the margin. */
+ * they go beyond the limit. */
 void exporter_wait_for_memory(struct exporter_fixture *fixture);
 void exporter_close(struct exporter_fixture *fixture);

@@ -901,7 +901,7 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
         set_up(&fixture, "concurrency: 1");
         struct budget *budget = &fixture.exporter.budget;
         const uint64_t limit = budget_limit(budget);
-        uint64_t taken = limit + limit / BUDGET_MARGIN_PART - left;
+        uint64_t taken = limit - left;
         budget_take(budget, taken);
         export_sketch(&fixture, &three);
         if (fixture.exporter.outcome.verdict != ACCEPTED) {
