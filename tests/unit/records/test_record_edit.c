@@ -524,7 +524,6 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
     }
 }
 
-/* Spans, each of a trace and with a value of "a" of its own, of one resource of that size. */
 /* The first is as it came; what the others are added to has few buckets, so that a short point
  * does not become a long one. */
 static void few_buckets_are_written_for_short_points(void **state)
@@ -689,6 +688,7 @@ static void the_values_of_a_point_are_charged(void **state)
     }
 }
 
+/* Spans, each of a trace and with a value of "a" of its own, of one resource of that size. */
 static struct batch *one_resource(size_t resource_bytes, size_t spans)
 {
     enum { SPAN_MAX = 64, MORE = 64, SPAN_ATTRIBUTES = 9 };
