@@ -448,9 +448,10 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
         .record = on_record,
         .arg = tally,
     };
-    struct budget *budget = tally->budget;
-    if (batch->is_acknowledged)
-        tally->budget = NULL;
+    /* What cannot be refused any more may use the margin, and waits for more (downstream_retry). */
+    const bool may_exceed = batch_may_exceed(batch);
+    if (may_exceed)
+        budget_begin_late();
     tally->bytes_left = COUNT_FREE_BYTES + COUNT_RATIO * batch->bytes;
     tally->overflown = 0;
     tally->is_refused = false;
@@ -463,7 +464,7 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     if (tally->is_refused) {
         result.verdict = OTTL_NO_MEMORY;
         result.never_fits =
-            tally->budget != NULL &&
+            !batch->is_acknowledged && tally->budget != NULL &&
             (COUNT_RATIO + COUNT_OTHER_RATIO) * batch->bytes + 2 * COUNT_FREE_BYTES >
                 budget_limit(tally->budget);
     }
@@ -480,6 +481,7 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     scratch_fini(&tally->values_ends, tally->budget);
     scratch_fini(&tally->series, tally->budget);
     scratch_fini(&tally->named, tally->budget);
-    tally->budget = budget;
+    if (may_exceed)
+        budget_end_late();
     return result;
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -394,6 +395,48 @@ static void what_is_copied_is_bounded(void **state)
     harness_destroy(h);
 }
 
+/* Pieces that share a Resource get counts with a copy of it each. What has got its OK is charged as
+ * well: counts wait for memory, and none is lost. */
+static void counts_of_acknowledged_batches_are_charged(void **state)
+{
+    (void)state;
+    enum { SPANS = 60, WIDE = 64 * 1024, ROUNDS_MAX = 100 };
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 1}}\n"
+        "connectors: {count: {spans: {n: }}}\n"
+        "exporters: {test/a: " PLAIN "}\n"
+        "service: {budget_mib: 2, pipelines: {traces: {receivers: [test], processors: [batch], "
+        "exporters: [count]}, metrics/made: {receivers: [count], exporters: [test/a]}}}\n");
+    const struct budget *budget = &h->service->budget;
+    struct test_exporter *a = holder(h);
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    assert_non_null(out);
+    fprintf(out,
+            "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{"
+            "\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+            WIDE, 0);
+    for (unsigned i = 0; i < SPANS; i++)
+        fprintf(out, "%s{\"name\":\"a\"}", i > 0 ? "," : "");
+    fputs("]}]}]}", out);
+    fclose(out);
+    assert_int_equal(send_json(h, TRACES, json)->outcome.verdict, ACCEPTED);
+    free(json);
+    for (unsigned i = 0; i < ROUNDS_MAX && harness_totals(h, TRACES).in_flight > 0; i++) {
+        uint64_t held = 0;
+        for (size_t j = 0; j < a->held_count; j++)
+            held += a->held[j].batch->bytes;
+        assert_true(held <= budget_used(budget));
+        test_exporter_release(a, RESULT_OK);
+        a->result = RESULT_HOLD;
+        harness_advance(h, 1 * S);
+    }
+    assert_int_equal(harness_totals(h, TRACES).delivered, SPANS);
+    assert_true(atomic_load(&budget->high_water) <= budget_limit(budget) / 100 * 115);
+    harness_destroy(h);
+}
+
 static void wrong_configurations_are_refused(void **state)
 {
     (void)state;
@@ -427,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_request_that_takes_long_is_counted_as_others),
         cmocka_unit_test(each_request_gets_the_error_of_its_own),
         cmocka_unit_test(what_is_copied_is_bounded),
+        cmocka_unit_test(counts_of_acknowledged_batches_are_charged),
         cmocka_unit_test(wrong_configurations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
