@@ -345,8 +345,6 @@ static void add_figures(struct traffic_figures *sum, const struct traffic_figure
         sum->statuses[i] += figures->statuses[i];
     if (figures->stall_ns_max > sum->stall_ns_max)
         sum->stall_ns_max = figures->stall_ns_max;
-    if (figures->rss_bytes_max > sum->rss_bytes_max)
-        sum->rss_bytes_max = figures->rss_bytes_max;
     sum->calmed += figures->calmed;
 }
 
@@ -416,21 +414,22 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
     double generator_s = own_cpu_s() - attack->generator_cpu_s;
     double daemon_s = attack->daemon.cpu_s - attack->daemon_cpu_s;
     char line[TEXT_MAX];
-    snprintf(
-        line, sizeof(line),
-        "{\"commit\": \"%s\", \"first_seed\": %llu, \"last_seed\": %llu, "
-        "\"sessions_per_seed\": %u, \"sessions\": %llu, \"requests\": %llu, \"bytes\": %llu, "
-        "\"daemon_cpu_s\": %.1f, \"generator_cpu_s\": %.1f, \"http1_statuses\": "
-        "{\"1xx\": %llu, \"2xx\": %llu, \"3xx\": %llu, \"4xx\": %llu, \"5xx\": %llu}, "
-        "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
-        "\"calmed\": %llu, \"findings\": %u}\n",
-        options->commit, (unsigned long long)attack->first_seed, (unsigned long long)last_seed,
-        options->sessions, (unsigned long long)sum->sessions, (unsigned long long)sum->requests,
-        (unsigned long long)sum->bytes, daemon_s, generator_s, (unsigned long long)sum->statuses[1],
-        (unsigned long long)sum->statuses[2], (unsigned long long)sum->statuses[3],
-        (unsigned long long)sum->statuses[4], (unsigned long long)sum->statuses[5],
-        (unsigned long long)sum->streams, (double)sum->stall_ns_max / 1e9,
-        (unsigned long long)(sum->rss_bytes_max >> 20), (unsigned long long)sum->calmed, findings);
+    snprintf(line, sizeof(line),
+             "{\"commit\": \"%s\", \"first_seed\": %llu, \"last_seed\": %llu, "
+             "\"sessions_per_seed\": %u, \"sessions\": %llu, \"requests\": %llu, \"bytes\": %llu, "
+             "\"daemon_cpu_s\": %.1f, \"generator_cpu_s\": %.1f, \"http1_statuses\": "
+             "{\"1xx\": %llu, \"2xx\": %llu, \"3xx\": %llu, \"4xx\": %llu, \"5xx\": %llu}, "
+             "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
+             "\"calmed\": %llu, \"findings\": %u}\n",
+             options->commit, (unsigned long long)attack->first_seed, (unsigned long long)last_seed,
+             options->sessions, (unsigned long long)sum->sessions,
+             (unsigned long long)sum->requests, (unsigned long long)sum->bytes, daemon_s,
+             generator_s, (unsigned long long)sum->statuses[1],
+             (unsigned long long)sum->statuses[2], (unsigned long long)sum->statuses[3],
+             (unsigned long long)sum->statuses[4], (unsigned long long)sum->statuses[5],
+             (unsigned long long)sum->streams, (double)sum->stall_ns_max / 1e9,
+             (unsigned long long)(attack->daemon.rss_bytes_seen >> 20),
+             (unsigned long long)sum->calmed, findings);
     printf("%s", line);
     fflush(stdout);
     if (options->results != NULL) {
@@ -444,6 +443,7 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
     attack->daemon_cpu_s += daemon_s;
     attack->first_seed = last_seed + 1;
     attack->sum = (struct traffic_figures){.sessions = 0};
+    attack->daemon.rss_bytes_seen = 0;
 }
 
 /* Most of what is not spoilt is taken; the rest is more than the configuration allows, asks for

@@ -199,17 +199,47 @@ void daemon_signal(const struct daemon *daemon, int number)
         kill(daemon->pid, number);
 }
 
+static uint64_t rss_bytes(const struct daemon *daemon)
+{
+    char path[64];
+    unsigned long long pages = 0;
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)daemon->pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*u %llu", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+bool daemon_watch_memory(struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX])
+{
+    const uint64_t rss = rss_bytes(daemon);
+    if (rss > daemon->rss_bytes_seen)
+        daemon->rss_bytes_seen = rss;
+    if (rss <= daemon->rss_bytes_max)
+        return true;
+    snprintf(verdict, VERDICT_BYTES_MAX, "memory: %llu MiB are resident, expected at most %llu",
+             (unsigned long long)(rss >> 20), (unsigned long long)(daemon->rss_bytes_max >> 20));
+    daemon_signal(daemon, SIGABRT);
+    return false;
+}
+
 bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX])
 {
     int status;
+    bool exceeds = false;
     if (daemon->pid == 0)
         return false;
     for (unsigned waited = 0; waited < 1000 * seconds; waited += LOOK_MS) {
         if (reap(daemon, &status)) {
-            describe(status, verdict);
-            return status == 0;
+            if (!exceeds)
+                describe(status, verdict);
+            return !exceeds && status == 0;
         }
+        exceeds = exceeds || !daemon_watch_memory(daemon, verdict);
         poll(NULL, 0, LOOK_MS);
     }
     snprintf(verdict, VERDICT_BYTES_MAX, "did not end within %u s", seconds);
@@ -271,20 +301,6 @@ uint64_t daemon_starved_ns(const struct daemon *daemon)
     char process[32];
     snprintf(process, sizeof(process), "/proc/%d", (int)daemon->pid);
     return process_starved_ns(process);
-}
-
-uint64_t daemon_rss_bytes(const struct daemon *daemon)
-{
-    char path[64];
-    unsigned long long pages = 0;
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)daemon->pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%*u %llu", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 bool daemon_read_page(const struct daemon *daemon, enum endpoint endpoint, const char *path,

@@ -16,8 +16,9 @@ struct daemon {
     uint16_t ports[ENDPOINTS];
     clockid_t cpu_clock;
     char log_path[DAEMON_PATH_MAX];
-    uint64_t rss_bytes_max; /* allowed; set by the owner */
-    double cpu_s;           /* of this and of all that ran before in this struct */
+    uint64_t rss_bytes_max;  /* allowed; set by the owner */
+    uint64_t rss_bytes_seen; /* since the owner set it to 0 */
+    double cpu_s;            /* of this and of all that ran before in this struct */
 };
 
 /* Starts it and waits until it is ready. Ports are chosen; it gets sink_port. False: why is
@@ -27,7 +28,7 @@ bool daemon_start(struct daemon *daemon, const char *executable, const char *con
 /* Whether it still runs; when it does not, verdict says how it ended. */
 bool daemon_lives(struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
 void daemon_signal(const struct daemon *daemon, int number);
-/* Waits at most so long for its exit; true: the exit code is 0. */
+/* Waits at most so long for its exit; true: the exit code is 0, and its memory was as allowed. */
 bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX]);
 /* CPU time that it has used. */
@@ -38,7 +39,8 @@ uint64_t daemon_lane_cpu_ns(const struct daemon *daemon);
 uint64_t daemon_starved_ns(const struct daemon *daemon);
 /* The same of a process by its directory in /proc. */
 uint64_t process_starved_ns(const char *process);
-uint64_t daemon_rss_bytes(const struct daemon *daemon);
+/* Looks at its resident memory. False: it is more than allowed; the daemon was told to abort. */
+bool daemon_watch_memory(struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
 /* Reads a page of one of its HTTP servers; false: no response. */
 bool daemon_read_page(const struct daemon *daemon, enum endpoint endpoint, const char *path,
                       struct bytes_out *out);

@@ -333,16 +333,8 @@ static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]
     struct traffic_figures *figures = &traffic->figures;
     if (!daemon_lives(traffic->daemon, verdict))
         return false;
-    uint64_t rss = daemon_rss_bytes(traffic->daemon);
-    if (rss > figures->rss_bytes_max)
-        figures->rss_bytes_max = rss;
-    if (rss > traffic->daemon->rss_bytes_max) {
-        snprintf(verdict, VERDICT_BYTES_MAX, "memory: %llu MiB are resident, expected at most %llu",
-                 (unsigned long long)(rss / MIB),
-                 (unsigned long long)(traffic->daemon->rss_bytes_max / MIB));
-        daemon_signal(traffic->daemon, SIGABRT);
+    if (!daemon_watch_memory(traffic->daemon, verdict))
         return false;
-    }
     if (traffic->watch.fd < 0) {
         ask_for_page(traffic);
         return true;

@@ -20,7 +20,6 @@ struct traffic_figures {
     uint64_t statuses[STATUS_CLASSES]; /* of HTTP/1.1 by their first digit */
     uint64_t streams;                  /* of HTTP/2 that were ended */
     uint64_t stall_ns_max; /* longest CPU time of lane 0 in which a page had no response */
-    uint64_t rss_bytes_max;
     uint64_t calmed; /* lives in which the back-end had to turn good before slow sessions ended */
 };
 
