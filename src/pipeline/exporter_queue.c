@@ -254,6 +254,11 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
     export_batch_resolve(cut, &lost);
 }
 
+bool exporter_queue_holds(const struct exporter_queue *queue)
+{
+    return queue->ring != NULL;
+}
+
 bool exporter_queue_stores(const struct exporter_queue *queue)
 {
     return exporter_queue_is_stored(queue->config);
@@ -537,8 +542,10 @@ static void on_request_done(struct receipt *receipt, const struct outcome *outco
     assert(receipt == &request->receipt);
     assert(queue->requests_count > 0);
     queue->requests_count--;
-    if (queue->ring != NULL)
+    if (queue->ring != NULL) {
         budget_return(&queue->shared->capacity, request->units);
+        budget_return(queue->exporter->budget, QUEUED_REQUEST_BYTES);
+    }
     budget_note_left(queue->exporter->budget, request->bytes);
     receipt_resolve(request->upstream, outcome);
     mem_free(request);
@@ -825,6 +832,7 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
         return;
     }
     request->units = units_of(queue, batch);
+    budget_take(queue->exporter->budget, QUEUED_REQUEST_BYTES);
     count_offer(queue, batch);
     ring_push(queue->ring, request);
     if (!waits)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fan-out: queues with room take the batch, full ones lose only their own share. When all are full,
- * the batch is refused as a whole. To the processor in front of it the fan-out is a component. Runs
+ * or there is no memory to queue it, the batch is refused as a whole. To the processor in front of it the fan-out is a component. Runs
  * on its lane. */
 #include "src/pipeline/fanout.h"
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 #include "src/base/ring.h"
 #include "src/core/batch.h"
@@ -13,6 +14,7 @@
 #include "src/core/receipt.h"
 #include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/joint.h"
+#include "src/pipeline/pipeline_limits.h"
 
 struct branch {
     struct exporter_queue *queue;
@@ -59,6 +61,7 @@ struct fanout {
     bool is_journaled; /* at least one exporter, or pipeline behind a connector, stores */
     struct passage *passages;
     size_t passages_count;
+    size_t queued; /* branches in whose queues requests wait */
     size_t count;
     struct branch branches[];
 };
@@ -220,6 +223,28 @@ static struct exporter_queue *full_queue(const struct fanout *fanout, const stru
     return NULL;
 }
 
+/* Whether all queues can hold the batch, in the margin if need be. They take it, or none does: those
+ * that could not would lose it. What a journal has waits there instead. */
+static bool has_memory(const struct fanout *fanout)
+{
+    if (fanout->queued == 0 || fanout->is_journaled)
+        return true;
+    budget_begin_late();
+    const bool has_room =
+        budget_has_room(fanout->base.budget, fanout->queued * QUEUED_REQUEST_BYTES);
+    budget_end_late();
+    return has_room;
+}
+
+static void refuse_for_memory(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    struct outcome refusal = outcome_busy("no memory left in the budget to queue a request");
+    refusal.reason = LOSS_MEMORY;
+    for (size_t i = 0; i < fanout->count; i++)
+        exporter_queue_note_refusal(fanout->branches[i].queue, batch, &refusal);
+    receipt_resolve(receipt, &refusal);
+}
+
 /* False: the batch has to wait for a queue with block_on_overflow. Nothing is taken from the others
  * then: returning it would wake those who wait for them, who would do the same, and so on. */
 static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
@@ -230,6 +255,10 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
     if (blocking != NULL) {
         wait_for(fanout, blocking, batch);
         return false;
+    }
+    if (!has_memory(fanout)) {
+        refuse_for_memory(fanout, batch, receipt);
+        return true;
     }
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
@@ -348,6 +377,7 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
     for (size_t i = 0; i < count; i++) {
         struct branch *branch = &fanout->branches[i];
         branch->queue = settings->queues[i];
+        fanout->queued += exporter_queue_holds(branch->queue);
         branch->skip = exporter_queue_stores(branch->queue) ? UINT32_C(1) << stored++ : SKIP_OTHERS;
     }
     fanout->connectors_count = connectors_count;

@@ -9,6 +9,7 @@
 #include "src/base/limits.h"
 #include "src/base/machine.h"
 #include "src/base/mem.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 
@@ -68,6 +69,60 @@ static void acknowledged_requests_pass_above_the_soft_limit(void **state)
     harness_advance(h, NS_PER_S);
     assert_int_equal(harness_totals(h, TRACES).delivered, 3);
     budget_return(budget, 9 * MIB);
+    harness_destroy(h);
+}
+
+#define LONG_QUEUE                                                                                 \
+    "exporters: {test: {sending_queue: {queue_size: 1000000, num_consumers: 1}}}\n"                \
+    "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], "
+
+/* Whatever a queue's limit, what holds its requests is charged beside their few bytes. */
+static void requests_in_a_queue_are_charged(void **state)
+{
+    enum { MANY = HARNESS_REQUESTS_MAX - 1 };
+    (void)state;
+    struct harness *h = harness_create(LONG_QUEUE "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_HOLD;
+    uint64_t taken = 0;
+    while (taken < MANY && harness_send_now(h, 1) != NULL)
+        taken++;
+    assert_true(taken > 1000);
+    assert_true(taken * QUEUED_REQUEST_BYTES <= MIB);
+    harness_let_go(h);
+    harness_turn(h);
+    assert_int_equal(harness_totals(h, TRACES).delivered, taken);
+    struct test_request *request = harness_send(h, 1);
+    budget_take(&h->service->budget, 2 * MIB);
+    harness_turn(h);
+    budget_return(&h->service->budget, 2 * MIB);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+    assert_false(request->outcome.is_permanent);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 1);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+/* One request becomes many. */
+static void pieces_wait_for_memory_in_front_of_a_queue(void **state)
+{
+    enum { PIECES = 900 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 1}}\n" LONG_QUEUE
+        "processors: [batch], exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    const struct budget *budget = &h->service->budget;
+    exporter->result = RESULT_HOLD;
+    assert_int_equal(harness_send_now(h, PIECES)->outcome.verdict, ACCEPTED);
+    harness_advance(h, 30 * S);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, PIECES);
+    assert_true(harness_budget_used(h) > MIB);
+    harness_let_go(h);
+    harness_advance(h, 30 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, PIECES);
+    assert_true(atomic_load(&budget->high_water) <= MIB / 100 * 115);
     harness_destroy(h);
 }
 
@@ -245,6 +300,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(above_the_soft_limit_requests_are_refused_until_it_is_below),
         cmocka_unit_test(acknowledged_requests_pass_above_the_soft_limit),
+        cmocka_unit_test(requests_in_a_queue_are_charged),
+        cmocka_unit_test(pieces_wait_for_memory_in_front_of_a_queue),
         cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
         cmocka_unit_test(limits_are_taken_as_configured),
         cmocka_unit_test(percentages_are_of_the_memory_there_is),
