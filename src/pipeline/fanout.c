@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fan-out: queues with room take the batch, full ones lose only their own share. When all are full,
- * or there is no memory to queue it, the batch is refused as a whole. To the processor in front of it the fan-out is a component. Runs
- * on its lane. */
+ * or there is no memory to queue it, the batch is refused as a whole. To the processor in front of
+ * it the fan-out is a component. Runs on its lane. */
 #include "src/pipeline/fanout.h"
 
 #include <assert.h>
@@ -223,8 +223,8 @@ static struct exporter_queue *full_queue(const struct fanout *fanout, const stru
     return NULL;
 }
 
-/* Whether all queues can hold the batch, in the margin if need be. They take it, or none does: those
- * that could not would lose it. What a journal has waits there instead. */
+/* Whether all queues can hold the batch, in the margin if need be. They take it, or none does:
+ * those that could not would lose it. What a journal has waits there instead. */
 static bool has_memory(const struct fanout *fanout)
 {
     if (fanout->queued == 0 || fanout->is_journaled)

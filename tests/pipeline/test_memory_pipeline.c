@@ -109,9 +109,9 @@ static void pieces_wait_for_memory_in_front_of_a_queue(void **state)
 {
     enum { PIECES = 900 };
     (void)state;
-    struct harness *h = harness_create(
-        "processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 1}}\n" LONG_QUEUE
-        "processors: [batch], exporters: [test]}}}\n");
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: "
+                       "1}}\n" LONG_QUEUE "processors: [batch], exporters: [test]}}}\n");
     struct test_exporter *exporter = harness_exporter(h, "test");
     const struct budget *budget = &h->service->budget;
     exporter->result = RESULT_HOLD;
