@@ -107,10 +107,15 @@ enum { BATCH_BUDGET_PART = 8, BATCH_ITEM_BUDGET_BYTES = 4096 };
 /* How often a partition checks, while memory is short, whether the previous batch is gone. */
 #define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
 
+/* How long a request waits while the next stage refuses what is before it. Clients give up soon
+ * after. */
+#define WAITING_NS_MAX ((uint64_t)5 * NS_PER_S)
+
 /* A request that is not batched yet, since a full batch is waiting. */
 struct waiting {
     struct batch *batch;
     struct receipt *receipt;
+    uint64_t since_ns;
 };
 
 /* A batch on its way to the next stage. */
@@ -228,7 +233,8 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
     } else if (!has_room(self, partition)) {
         if (!downstream_is_refusing(&self->downstream)) {
             struct waiting *waiting = mem_alloc(sizeof(*waiting));
-            *waiting = (struct waiting){.batch = batch_ref(batch), .receipt = receipt};
+            *waiting = (struct waiting){
+                .batch = batch_ref(batch), .receipt = receipt, .since_ns = clock_now_ns()};
             ring_push(self->waiting, waiting);
             partition_settle(partition, is_full(self, partition));
             return;
@@ -250,6 +256,22 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
     flush_full(self, partition);
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
+}
+
+/* The next stage still refuses what is before them. */
+static void refuse_late(struct batch_processor *self)
+{
+    const struct outcome busy = outcome_busy("batch is full: the next stage is busy");
+    const uint64_t now_ns = clock_now_ns();
+    struct waiting *waiting;
+    while (downstream_is_refusing(&self->downstream) &&
+           (waiting = ring_first(self->waiting)) != NULL &&
+           now_ns - waiting->since_ns >= WAITING_NS_MAX) {
+        ring_pop(self->waiting);
+        receipt_resolve(waiting->receipt, &busy);
+        batch_unref(waiting->batch);
+        mem_free(waiting);
+    }
 }
 
 static void flush_due(struct batch_processor *self)
@@ -274,6 +296,7 @@ static void flush_due(struct batch_processor *self)
         batch_unref(waiting->batch);
         mem_free(waiting);
     }
+    refuse_late(self);
     bool is_pending = ring_depth(self->waiting) > 0 || partitions_have_pending(&self->partitions);
     if (self->is_stopping && !is_pending && self->downstream.count == 0) {
         downstream_end(&self->downstream);

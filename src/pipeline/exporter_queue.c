@@ -823,7 +823,7 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
     request->upstream = waits ? receipt : NULL;
     request->batch = batch_ref(batch);
     request->units = 0;
-    request->bytes = batch->bytes;
+    request->bytes = batch->bytes + (queue->ring != NULL ? QUEUED_REQUEST_BYTES : 0);
     budget_note_leaving(queue->exporter->budget, request->bytes);
     queue->requests_count++;
     if (queue->ring == NULL) {

@@ -223,15 +223,19 @@ static struct exporter_queue *full_queue(const struct fanout *fanout, const stru
     return NULL;
 }
 
-/* Whether all queues can hold the batch, in the margin if need be. They take it, or none does:
- * those that could not would lose it. What a journal has waits there instead. */
+/* Whether all queues can hold the batch; in the margin, if exporters hold so little that waiting
+ * for them may not help. They take it, or none does: those that could not would lose it. What a
+ * journal has waits there instead. */
 static bool has_memory(const struct fanout *fanout)
 {
-    if (fanout->queued == 0 || fanout->is_journaled)
+    const struct budget *budget = fanout->base.budget;
+    const uint64_t bytes = fanout->queued * QUEUED_REQUEST_BYTES;
+    if (bytes == 0 || fanout->is_journaled || budget_has_room(budget, bytes))
         return true;
+    if (budget_is_leaving(budget))
+        return false;
     budget_begin_late();
-    const bool has_room =
-        budget_has_room(fanout->base.budget, fanout->queued * QUEUED_REQUEST_BYTES);
+    const bool has_room = budget_has_room(budget, bytes);
     budget_end_late();
     return has_room;
 }

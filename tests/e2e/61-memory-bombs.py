@@ -330,6 +330,18 @@ def packed(path, body):
     return gzip.compress(body, 1), {"Content-Type": kind, "Content-Encoding": "gzip"}
 
 
+LONG_QUEUE = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{http}"}}}}}}}}
+processors: {{batch: {{send_batch_size: 1, send_batch_max_size: 1}}}}
+exporters:
+  otlphttp: {{endpoint: "{backend}", sending_queue: {{queue_size: 10000000}}}}
+service:
+  budget_mib: {budget}
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{traces: {{receivers: [otlp], processors: [batch], exporters: [otlphttp]}}}}
+"""
+
+
 class MemoryBombs(case.Case):
     def start(self, budget_mib=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"):
         self.http, self.port, self.pyroscope = free_port(), free_port(), free_port()
@@ -424,6 +436,18 @@ class MemoryBombs(case.Case):
         self.assertLessEqual(set(statuses), {TAKEN, LATER})
         self.assertIn(TAKEN, statuses)
         self.check_memory(daemon, "many senders")
+
+    def test_long_queue(self):
+        """What holds a request there is many times as large as a span of two bytes."""
+        self.http = free_port()
+        backend = f"http://127.0.0.1:{free_port()}"  # nobody is there
+        config = LONG_QUEUE.format(http=self.http, backend=backend, budget=BUDGET_MIB)
+        daemon = self.daemon(config)
+        statuses = [self.post("/v1/traces", spans(30000)).status for _ in range(6)]
+        self.assertEqual(statuses[0], TAKEN)
+        self.assertLessEqual(set(statuses), {TAKEN, LATER})
+        self.assertIn(LATER, statuses)
+        self.check_memory(daemon, "a long queue")
 
     def test_http2_headers(self):
         """HPACK repeats four fields of 3.9 KB for one byte each; bodies are never sent."""

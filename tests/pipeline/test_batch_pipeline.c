@@ -3,10 +3,13 @@
  * it loses nothing while the next stage is busy. */
 #include "tests/support/harness.h"
 
+#include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
 #include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/profile_sketch.h"
 
 #include <setjmp.h>
@@ -431,6 +434,41 @@ static void while_exports_are_slow_input_waits_and_a_stop_lets_it_go(void **stat
     harness_destroy(h);
 }
 
+/* They would wait as long as what is before them. */
+static void while_the_next_stage_refuses_waiting_clients_are_told(void **state)
+{
+    enum { REQUESTS = 20, UNDER_WAY = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s}, resource: {attributes: [{key: k, value: v, action: "
+        "insert}]}}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], processors: [batch, "
+        "resource], exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->has_own_items = true;
+    exporter->result = RESULT_HOLD;
+    for (int i = 0; i < REQUESTS; i++)
+        assert_int_equal(harness_send_now(h, 1)->is_resolved, i < UNDER_WAY);
+    /* The first of those that wait is taken, and kept out by want of memory. */
+    budget_take(&h->service->budget, 2 * MIB);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
+    harness_advance(h, 4 * S);
+    for (int i = UNDER_WAY; i < REQUESTS; i++)
+        assert_int_equal(h->requests[i]->is_resolved, i == UNDER_WAY);
+    harness_advance(h, 3 * S);
+    for (int i = UNDER_WAY + 1; i < REQUESTS; i++) {
+        assert_true(h->requests[i]->is_resolved);
+        assert_int_equal(h->requests[i]->outcome.verdict, REFUSED);
+        assert_int_equal(h->requests[i]->outcome.code, STATUS_UNAVAILABLE);
+    }
+    budget_return(&h->service->budget, 2 * MIB);
+    harness_advance(h, 2 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, UNDER_WAY + 1);
+    assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
 static void the_metrics_page_says_why_batches_were_sent(void **state)
 {
     (void)state;
@@ -589,6 +627,7 @@ int main(void)
         cmocka_unit_test(made_up_tenants_lock_no_client_out),
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(while_exports_are_slow_input_waits_and_a_stop_lets_it_go),
+        cmocka_unit_test(while_the_next_stage_refuses_waiting_clients_are_told),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),
         cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(a_stop_goes_on_in_further_turns),

