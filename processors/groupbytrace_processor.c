@@ -91,6 +91,10 @@ struct held_trace {
     struct receipt **receipts;
 };
 
+/* Of each trace beside its spans, with its place in the table. Charged for each fragment of a
+ * request that was cut, too, until it is in its trace. */
+enum { HELD_BYTES = sizeof(struct held_trace) + sizeof(struct batch) + 64 };
+
 /* A request that was cut, and whose fragments go into traces over several turns. */
 struct cut_request {
     struct helper_work work; /* first */
@@ -195,8 +199,7 @@ static struct held_trace *find_trace(const struct groupbytrace *self,
 
 static size_t charge_of(const struct held_trace *trace)
 {
-    return sizeof(*trace) + sizeof(*trace->offered.batch) +
-           trace->receipts_count * sizeof(trace->receipts[0]);
+    return HELD_BYTES + trace->receipts_count * sizeof(trace->receipts[0]);
 }
 
 static void free_trace(struct groupbytrace *self, struct held_trace *trace,
@@ -500,7 +503,11 @@ static void take_some(struct groupbytrace *self)
     size_t left = FRAGMENTS_PER_TURN;
     while (self->cuts != NULL && left > 0) {
         struct cut_request *cut = self->cuts;
-        for (; cut->taken < cut->split.fragments_count && left > 0; left--)
+        const size_t ready = cut->split.fragments_count - cut->taken;
+        const size_t end = cut->taken + (ready < left ? ready : left);
+        left -= end - cut->taken;
+        budget_return(self->base.budget, (end - cut->taken) * HELD_BYTES);
+        while (cut->taken < end)
             share_out(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
         post_parcels(self);
         if (cut->taken < cut->split.fragments_count)
@@ -548,10 +555,17 @@ static void conclude(struct cut_request *cut)
         take_some(self);
 }
 
+/* On the lane or on its helper. */
+static void run(struct cut_request *cut, uint64_t written_max)
+{
+    cut->result = trace_split_run(&cut->split, cut->batch, written_max);
+    if (cut->result == TRACE_SPLIT_DONE)
+        budget_take(cut->self->base.budget, cut->split.fragments_count * HELD_BYTES);
+}
+
 static void on_help(struct helper_work *work)
 {
-    struct cut_request *cut = (struct cut_request *)work;
-    cut->result = trace_split_run(&cut->split, cut->batch, UINT64_MAX);
+    run((struct cut_request *)work, UINT64_MAX);
 }
 
 static void on_helped(struct helper_work *work)
@@ -581,7 +595,7 @@ static void groupbytrace_consume(struct component *component, struct batch *batc
     trace_split_init(&cut->split, component->budget);
     cut->result = TRACE_SPLIT_LONG;
     if (batch->bytes < HELPED_BYTES_MIN)
-        cut->result = trace_split_run(&cut->split, batch, HELPED_BYTES_MIN);
+        run(cut, HELPED_BYTES_MIN);
     if (cut->result != TRACE_SPLIT_LONG) {
         conclude(cut);
         return;

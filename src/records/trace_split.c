@@ -251,7 +251,7 @@ static void write_fragment(const struct trace_split *split, struct trace_fragmen
 enum trace_split_result trace_split_run(struct trace_split *split, struct batch *batch,
                                         uint64_t written_max)
 {
-    enum { OVERHEAD_BYTES = 256 }; /* of a buffer and a trace */
+    enum { OVERHEAD_BYTES = 640 }; /* of a buffer, and of a trace that is held */
     bool may_exceed = batch_may_exceed(batch);
     uint64_t limit = split->budget != NULL ? budget_limit(split->budget) : UINT64_MAX;
     if (batch->bytes == 0)

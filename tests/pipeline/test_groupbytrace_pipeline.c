@@ -307,6 +307,46 @@ static void empty_scopes_take_no_memory(void **state)
     harness_destroy(h);
 }
 
+/* What holds a trace is larger than a small span of it, and requests are shared out over turns. */
+static void held_traces_stay_within_the_budget(void **state)
+{
+    enum { REQUESTS = 12, TRACES_EACH = 2000, SPAN_BYTES = 18, BUDGET_MIB = 4 };
+    const size_t content = TRACES_EACH * (SPAN_BYTES + 2);
+    const size_t size = wire_field_size(1, wire_field_size(2, content));
+    uint8_t *room = mem_alloc(size);
+    unsigned accepted = 0;
+    uint32_t id = 0;
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {groupbytrace: {wait_duration: 1h}}\nexporters: {test: {sending_queue: "
+        "{enabled: false}}}\nservice: {budget_mib: 4, pipelines: {traces: {receivers: [test], "
+        "processors: [groupbytrace], exporters: [test]}}}\n");
+    harness_exporter_on(h, "test", 0, TRACES)->has_own_items = true;
+    struct test_request *requests[REQUESTS];
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct wire_writer writer = wire_writer_of(room, size);
+        wire_write_header(&writer, 1, wire_field_size(2, content));
+        wire_write_header(&writer, 2, content);
+        for (unsigned j = 0; j < TRACES_EACH; j++) {
+            uint8_t span[SPAN_BYTES] = {1 << 3 | 2, 16};
+            id++;
+            memcpy(span + 2, &id, sizeof(id));
+            wire_write_bytes(&writer, 2, slice_of(span, sizeof(span)));
+        }
+        requests[i] = harness_put_bytes(h, 0, TRACES, wire_written(&writer), TRACES_EACH);
+    }
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        harness_await(h, is_resolved, requests[i], "the request is taken or refused");
+        accepted += requests[i]->outcome.verdict == ACCEPTED;
+    }
+    harness_turn(h);
+    assert_in_range(accepted, 1, REQUESTS - 1);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, accepted * TRACES_EACH);
+    assert_true(harness_budget_peak(h) <= ((uint64_t)BUDGET_MIB << 20) / 100 * 115);
+    mem_free(room);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -335,6 +375,7 @@ int main(void)
         cmocka_unit_test(a_large_request_is_grouped_as_a_small_one),
         cmocka_unit_test(a_resource_is_repeated_within_limits),
         cmocka_unit_test(empty_scopes_take_no_memory),
+        cmocka_unit_test(held_traces_stay_within_the_budget),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
