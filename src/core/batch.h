@@ -66,6 +66,8 @@ bool batch_may_exceed(const struct batch *batch);
  * work, while not more than the margin is in use. False: it waits for what others hold. A NULL
  * budget has room. */
 bool batch_has_room(const struct batch *batch, const struct budget *budget, uint64_t bytes);
+/* What the batch takes beside its data, as far as no budget is charged with it. In bytes. */
+uint64_t batch_uncharged_bytes(const struct batch *batch);
 /* Takes a reference. Returns batch. */
 struct batch *batch_ref(struct batch *batch);
 /* Releases a reference; the last one frees the batch. NULL is a no-op. */

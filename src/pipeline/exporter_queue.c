@@ -54,6 +54,7 @@ struct request {
     struct exporter_queue *queue;
     struct batch *batch;  /* until an export or a batcher holds its bytes */
     uint64_t units;       /* of the queue's capacity, held until the request is done */
+    uint64_t held_bytes;  /* charged for the request itself; 0 without a queue */
     uint64_t bytes;       /* noted as leaving the budget until then */
     struct export export; /* absent with sending_queue::batch */
 };
@@ -257,6 +258,11 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
 bool exporter_queue_holds(const struct exporter_queue *queue)
 {
     return queue->ring != NULL;
+}
+
+uint64_t exporter_queue_bytes(const struct batch *batch)
+{
+    return sizeof(struct request) + batch_uncharged_bytes(batch);
 }
 
 bool exporter_queue_stores(const struct exporter_queue *queue)
@@ -544,7 +550,7 @@ static void on_request_done(struct receipt *receipt, const struct outcome *outco
     queue->requests_count--;
     if (queue->ring != NULL) {
         budget_return(&queue->shared->capacity, request->units);
-        budget_return(queue->exporter->budget, QUEUED_REQUEST_BYTES);
+        budget_return(queue->exporter->budget, request->held_bytes);
     }
     budget_note_left(queue->exporter->budget, request->bytes);
     receipt_resolve(request->upstream, outcome);
@@ -823,7 +829,8 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
     request->upstream = waits ? receipt : NULL;
     request->batch = batch_ref(batch);
     request->units = 0;
-    request->bytes = batch->bytes + (queue->ring != NULL ? QUEUED_REQUEST_BYTES : 0);
+    request->held_bytes = queue->ring != NULL ? exporter_queue_bytes(batch) : 0;
+    request->bytes = batch->bytes + request->held_bytes;
     budget_note_leaving(queue->exporter->budget, request->bytes);
     queue->requests_count++;
     if (queue->ring == NULL) {
@@ -832,7 +839,7 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
         return;
     }
     request->units = units_of(queue, batch);
-    budget_take(queue->exporter->budget, QUEUED_REQUEST_BYTES);
+    budget_take(queue->exporter->budget, request->held_bytes);
     count_offer(queue, batch);
     ring_push(queue->ring, request);
     if (!waits)

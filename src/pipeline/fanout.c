@@ -14,7 +14,6 @@
 #include "src/core/receipt.h"
 #include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/joint.h"
-#include "src/pipeline/pipeline_limits.h"
 
 struct branch {
     struct exporter_queue *queue;
@@ -226,10 +225,10 @@ static struct exporter_queue *full_queue(const struct fanout *fanout, const stru
 /* Whether all queues can hold the batch; in the margin, if exporters hold so little that waiting
  * for them may not help. They take it, or none does: those that could not would lose it. What a
  * journal has waits there instead. */
-static bool has_memory(const struct fanout *fanout)
+static bool has_memory(const struct fanout *fanout, const struct batch *batch)
 {
     const struct budget *budget = fanout->base.budget;
-    const uint64_t bytes = fanout->queued * QUEUED_REQUEST_BYTES;
+    const uint64_t bytes = fanout->queued * exporter_queue_bytes(batch);
     if (bytes == 0 || fanout->is_journaled || budget_has_room(budget, bytes))
         return true;
     if (budget_is_leaving(budget))
@@ -260,7 +259,7 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
         wait_for(fanout, blocking, batch);
         return false;
     }
-    if (!has_memory(fanout)) {
+    if (!has_memory(fanout, batch)) {
         refuse_for_memory(fanout, batch, receipt);
         return true;
     }

@@ -11,9 +11,6 @@ enum {
     /* Exports that wait for a retry, over all lanes, of an exporter that stores: the rest waits in
      * the journal. */
     EXPORTER_PROBES_MAX = 8,
-    /* Charged for each request in a sending queue: what holds it, and its batch, beside its data.
-     */
-    QUEUED_REQUEST_BYTES = 800,
 };
 /* While these fill up, and nothing is taken, one more is tried each time this has passed: a
  * back-end that refuses some requests may take the others. */
