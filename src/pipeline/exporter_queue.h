@@ -60,9 +60,9 @@ void exporter_queue_shared_fini(struct exporter_queue_shared *shared);
  * permanent, says that the journal shall give the batch again. The journal decides how much it
  * holds: it may be more than queue_size. */
 bool exporter_queue_stores(const struct exporter_queue *queue);
-/* Whether requests wait in it (sending_queue), each charged exporter_queue_bytes beside its data.
- */
+/* Whether requests wait in it (sending_queue). */
 bool exporter_queue_holds(const struct exporter_queue *queue);
+/* What the budget is charged for a request that waits, beside its data. */
 uint64_t exporter_queue_bytes(const struct batch *batch);
 
 /* exporter outlives the queue. */

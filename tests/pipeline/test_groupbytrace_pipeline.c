@@ -310,7 +310,7 @@ static void empty_scopes_take_no_memory(void **state)
 /* What holds a trace is larger than a small span of it, and requests are shared out over turns. */
 static void held_traces_stay_within_the_budget(void **state)
 {
-    enum { REQUESTS = 12, TRACES_EACH = 2000, SPAN_BYTES = 18, BUDGET_MIB = 4 };
+    enum { REQUESTS = 12, TRACES_EACH = 500, SPAN_BYTES = 18, BUDGET_MIB = 2 };
     const size_t content = TRACES_EACH * (SPAN_BYTES + 2);
     const size_t size = wire_field_size(1, wire_field_size(2, content));
     uint8_t *room = mem_alloc(size);
@@ -319,7 +319,7 @@ static void held_traces_stay_within_the_budget(void **state)
     (void)state;
     struct harness *h = harness_create(
         "processors: {groupbytrace: {wait_duration: 1h}}\nexporters: {test: {sending_queue: "
-        "{enabled: false}}}\nservice: {budget_mib: 4, pipelines: {traces: {receivers: [test], "
+        "{enabled: false}}}\nservice: {budget_mib: 2, pipelines: {traces: {receivers: [test], "
         "processors: [groupbytrace], exporters: [test]}}}\n");
     harness_exporter_on(h, "test", 0, TRACES)->has_own_items = true;
     struct test_request *requests[REQUESTS];
