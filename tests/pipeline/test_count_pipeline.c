@@ -290,6 +290,24 @@ static void a_request_has_the_outcome_of_its_counts(void **state)
     harness_destroy(h);
 }
 
+/* So many spans of a resource with a value of so many characters; for free(). */
+static char *wide_resource(int width, unsigned spans)
+{
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    assert_non_null(out);
+    fprintf(out,
+            "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{"
+            "\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+            width, 0);
+    for (unsigned i = 0; i < spans; i++)
+        fprintf(out, "%s{\"name\":\"a\"}", i > 0 ? "," : "");
+    fputs("]}]}]}", out);
+    fclose(out);
+    return json;
+}
+
 /* A request with a Resource that is read for each span: the helper counts, from the start. */
 static void a_request_that_takes_long_is_counted_as_others(void **state)
 {
@@ -300,18 +318,7 @@ static void a_request_that_takes_long_is_counted_as_others(void **state)
                "204801']}}",
                "traces"));
     struct test_exporter *a = holder(h);
-    char *json = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&json, &size);
-    assert_non_null(out);
-    fprintf(out,
-            "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{"
-            "\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
-            WIDE, 0);
-    for (unsigned i = 0; i < SPANS; i++)
-        fprintf(out, "%s{\"name\":\"a\"}", i > 0 ? "," : "");
-    fputs("]}]}]}", out);
-    fclose(out);
+    char *json = wide_resource(WIDE, SPANS);
     struct test_request *request = send_json(h, TRACES, json);
     free(json);
     struct buffer *found = json_write_batch(a->held[0].batch, NULL);
@@ -409,18 +416,7 @@ static void counts_of_acknowledged_batches_are_charged(void **state)
         "exporters: [count]}, metrics/made: {receivers: [count], exporters: [test/a]}}}\n");
     const struct budget *budget = &h->service->budget;
     struct test_exporter *a = holder(h);
-    char *json = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&json, &size);
-    assert_non_null(out);
-    fprintf(out,
-            "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{"
-            "\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
-            WIDE, 0);
-    for (unsigned i = 0; i < SPANS; i++)
-        fprintf(out, "%s{\"name\":\"a\"}", i > 0 ? "," : "");
-    fputs("]}]}]}", out);
-    fclose(out);
+    char *json = wide_resource(WIDE, SPANS);
     assert_int_equal(send_json(h, TRACES, json)->outcome.verdict, ACCEPTED);
     free(json);
     for (unsigned i = 0; i < ROUNDS_MAX && harness_totals(h, TRACES).in_flight > 0; i++) {
