@@ -282,6 +282,10 @@ static void flush_due(struct batch_processor *self)
     while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
            (partition = partitions_due(&self->partitions)) != NULL)
         flush_full(self, partition);
+    /* What memory keeps back is looked at again, even if nothing else happens here. */
+    if (!downstream_is_blocked(&self->downstream) &&
+        (partition = partitions_due(&self->partitions)) != NULL)
+        arm(self, partition);
     /* Take waiting requests while there is room. */
     while (!downstream_is_refusing(&self->downstream) &&
            (waiting = ring_first(self->waiting)) != NULL) {

@@ -530,6 +530,58 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* The pieces that were sent wait in the exporter while others use the budget up. */
+static void pieces_that_memory_keeps_back_are_sent_once_there_is_room(void **state)
+{
+    enum { UNDER_WAY = 16, SAMPLES = 5, TAKEN = 2 * MIB };
+    static const struct sketch_sample one = {
+        .stack = "leaf;main", .values_count = 1, .values = {1}};
+    struct sketch_sample samples[UNDER_WAY];
+    struct sketch_profile profile = {.type = {"cpu", "nanoseconds"}, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (unsigned i = 0; i < UNDER_WAY; i++)
+        samples[i] = one;
+    profile.samples_count = UNDER_WAY;
+    struct slice first = sketch_request(&sketch);
+    profile.samples_count = SAMPLES;
+    struct slice second = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 1}}\n"
+        "exporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], processors: [batch], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->result = RESULT_HOLD;
+    harness_offer_bytes(h, 0, PROFILES, first, UNDER_WAY);
+    harness_offer_bytes(h, 0, PROFILES, second, SAMPLES);
+    harness_turn(h);
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 1);
+    /* The last that may be under way is sent while memory is short. */
+    budget_take(&h->service->budget, TAKEN);
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 2);
+    budget_return(&h->service->budget, TAKEN);
+    harness_advance(h, 1 * S);
+    /* One more may be, and it is short again. */
+    budget_take(&h->service->budget, TAKEN);
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_advance(h, 1 * S);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 2);
+    budget_return(&h->service->budget, TAKEN);
+    harness_advance(h, 1 * S);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 3);
+    harness_let_go(h);
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, UNDER_WAY + SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)first.data);
+    mem_free((void *)(uintptr_t)second.data);
+}
+
 /* Merging profiles holds the lane, so that no more bytes gather than it has time for. */
 static void so_many_bytes_of_profiles_are_sent_at_once(void **state)
 {
@@ -632,6 +684,7 @@ int main(void)
         cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(a_stop_goes_on_in_further_turns),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
+        cmocka_unit_test(pieces_that_memory_keeps_back_are_sent_once_there_is_room),
         cmocka_unit_test(so_many_bytes_of_profiles_are_sent_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,6 +315,18 @@ void test_exporter_release(struct test_exporter *self, enum test_result result)
     }
 }
 
+void test_exporter_release_first(struct test_exporter *self, enum test_result result)
+{
+    struct batch *batch = self->held[0].batch;
+    struct receipt *receipt = self->held[0].receipt;
+    assert(result != RESULT_HOLD);
+    assert(self->held_count > 0);
+    self->held_count--;
+    memmove(&self->held[0], &self->held[1], self->held_count * sizeof(self->held[0]));
+    reply(self, result, batch, receipt);
+    batch_unref(batch);
+}
+
 static void test_exporter_stop(struct component *component)
 {
     assert(test_exporter_of(component)->held_count == 0);

@@ -62,6 +62,8 @@ struct test_exporter {
 
 /* Resolves everything that is held. */
 void test_exporter_release(struct test_exporter *exporter, enum test_result result);
+/* The same, of the oldest only. */
+void test_exporter_release_first(struct test_exporter *exporter, enum test_result result);
 struct test_exporter *test_exporter_of(struct component *component);
 
 /* Counts requests of spans, and says how many log records that makes when it stops. */
