@@ -93,7 +93,11 @@ struct held_trace {
 
 /* Of each trace beside its spans, with its place in the table. Charged for each fragment of a
  * request that was cut, too, until it is in its trace. */
-enum { HELD_BYTES = sizeof(struct held_trace) + sizeof(struct batch) + 64 };
+static size_t held_bytes(void)
+{
+    enum { PLACE_BYTES = 64 };
+    return mem_taken(sizeof(struct held_trace)) + mem_taken(sizeof(struct batch)) + PLACE_BYTES;
+}
 
 /* A request that was cut, and whose fragments go into traces over several turns. */
 struct cut_request {
@@ -199,7 +203,7 @@ static struct held_trace *find_trace(const struct groupbytrace *self,
 
 static size_t charge_of(const struct held_trace *trace)
 {
-    return HELD_BYTES + trace->receipts_count * sizeof(trace->receipts[0]);
+    return held_bytes() + trace->receipts_count * sizeof(trace->receipts[0]);
 }
 
 static void free_trace(struct groupbytrace *self, struct held_trace *trace,
@@ -506,7 +510,7 @@ static void take_some(struct groupbytrace *self)
         const size_t ready = cut->split.fragments_count - cut->taken;
         const size_t end = cut->taken + (ready < left ? ready : left);
         left -= end - cut->taken;
-        budget_return(self->base.budget, (end - cut->taken) * HELD_BYTES);
+        budget_return(self->base.budget, (end - cut->taken) * held_bytes());
         while (cut->taken < end)
             share_out(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
         post_parcels(self);
@@ -560,7 +564,7 @@ static void run(struct cut_request *cut, uint64_t written_max)
 {
     cut->result = trace_split_run(&cut->split, cut->batch, written_max);
     if (cut->result == TRACE_SPLIT_DONE)
-        budget_take(cut->self->base.budget, cut->split.fragments_count * HELD_BYTES);
+        budget_take(cut->self->base.budget, cut->split.fragments_count * held_bytes());
 }
 
 static void on_help(struct helper_work *work)

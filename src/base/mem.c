@@ -161,6 +161,15 @@ void mem_free(void *memory)
     free(memory);
 }
 
+size_t mem_taken(size_t size)
+{
+    enum { QUANTUM = 16, STEPS_MAX = 8 };
+    size_t step = QUANTUM;
+    while (size > STEPS_MAX * step)
+        step *= 2;
+    return (size + step - 1) / step * step;
+}
+
 void mem_refuse_nth(uint64_t n)
 {
     atomic_store(&refused_try, n == 0 ? 0 : atomic_load(&tries) + n);

@@ -37,6 +37,9 @@ void *mem_try_alloc_large(size_t size) __attribute__((warn_unused_result));
 void mem_free_large(void *memory, size_t size);
 /* NULL is a no-op. */
 void mem_free(void *memory);
+/* What a small allocation of that size takes, for budgets: the allocator has places of few sizes,
+ * 16 bytes apart up to 128, then four for each power of two (jemalloc(3), "size classes"). */
+size_t mem_taken(size_t size);
 
 /* Tests only: fail the n-th mem_try_… from now on (1 is the next; 0 fails none), and count the
  * calls. */

@@ -95,7 +95,8 @@ bool batch_has_room(const struct batch *batch, const struct budget *budget, uint
 uint64_t batch_uncharged_bytes(const struct batch *batch)
 {
     const bool is_list = batch->parts != &batch->first_part && charge_of(batch) == 0;
-    return sizeof(*batch) + (is_list ? batch->parts_capacity * sizeof(batch->parts[0]) : 0);
+    return mem_taken(sizeof(*batch)) +
+           (is_list ? mem_taken(batch->parts_capacity * sizeof(batch->parts[0])) : 0);
 }
 
 struct batch *batch_ref(struct batch *batch)

@@ -262,7 +262,8 @@ bool exporter_queue_holds(const struct exporter_queue *queue)
 
 uint64_t exporter_queue_bytes(const struct batch *batch)
 {
-    return sizeof(struct request) + batch_uncharged_bytes(batch);
+    enum { PLACE_BYTES = 2 * sizeof(void *) }; /* in the ring, of which half may be empty */
+    return mem_taken(sizeof(struct request)) + PLACE_BYTES + batch_uncharged_bytes(batch);
 }
 
 bool exporter_queue_stores(const struct exporter_queue *queue)

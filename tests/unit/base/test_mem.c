@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: zeroed, aligned for huge pages, whole to their last byte. */
+/* Tables: zeroed, aligned for huge pages, whole to their last byte. What small sizes take. */
 #include "src/base/mem.h"
 
 #include <setjmp.h>
@@ -73,6 +73,16 @@ static void a_refused_try_gives_nothing(void **state)
     mem_unmap(NULL, 4096);
 }
 
+static void small_allocations_take_whole_places(void **state)
+{
+    static const size_t sizes[][2] = {{0, 0},     {1, 16},    {16, 16},   {17, 32},
+                                      {128, 128}, {129, 160}, {256, 256}, {257, 320},
+                                      {432, 448}, {512, 512}, {513, 640}, {1064, 1280}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        assert_int_equal(mem_taken(sizes[i][0]), sizes[i][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -80,6 +90,7 @@ int main(void)
         cmocka_unit_test(a_large_table_begins_with_a_huge_page),
         cmocka_unit_test(what_is_large_may_be_written_to_its_end),
         cmocka_unit_test(a_refused_try_gives_nothing),
+        cmocka_unit_test(small_allocations_take_whole_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
