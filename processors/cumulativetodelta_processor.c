@@ -274,7 +274,7 @@ static void on_sweep(struct timer *timer, void *arg)
 }
 
 static const struct record_stage_ops stage_ops = {
-    .keeps_order = true, .run = run, .report = report, .done = count, .stopped = leave};
+    .run = run, .report = report, .done = count, .stopped = leave};
 
 static bool cumulativetodelta_create(struct component *component, struct error *error)
 {

@@ -157,7 +157,8 @@ void edit_stage_consume(struct component *component, struct batch *batch, struct
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
     struct edit_result result = {.verdict = EDIT_LONG};
-    bool waits_its_turn = self->keeps_order && self->helped > 0;
+    /* Points of a series have an order that later stages and back-ends rely on. */
+    bool waits_its_turn = batch->signal == METRICS && self->helped > 0;
     if (batch->bytes < HELPED_BYTES_MIN && !waits_its_turn)
         result = self->ops->edit(self, EDIT_ON_LANE, batch);
     if (result.verdict == EDIT_LONG)

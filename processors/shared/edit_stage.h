@@ -2,7 +2,7 @@
 /* A processor that makes one request of each that arrives: edited, or without what the
  * configuration drops. What it drops is booked in the ledger once the rest has its result, since a
  * client sends a refused request again whole. Runs on its pipeline's lane; the lane's helper edits
- * large requests, and those that take long. */
+ * large requests, and those that take long. Requests of metrics do not overtake each other. */
 #pragma once
 
 #include "src/base/counter.h"
@@ -66,7 +66,6 @@ struct edit_stage_ops {
 struct edit_stage {
     struct component base;
     const struct edit_stage_ops *ops; /* set by create */
-    bool keeps_order;                 /* the same: none is edited before one that came earlier */
     unsigned helped;                  /* requests that are with the helper */
     bool is_stopping;
 };

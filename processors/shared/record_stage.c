@@ -71,7 +71,6 @@ void record_stage_init(struct record_stage *self, const struct record_stage_ops 
     self->edits[EDIT_ON_LANE].lane = self->stage.base.lane;
     self->edits[EDIT_ON_LANE].written_max = HELPED_BYTES_MIN;
     self->stage.ops = &stage_ops;
-    self->stage.keeps_order = ops->keeps_order;
 }
 
 void record_stage_fini(struct record_stage *self)

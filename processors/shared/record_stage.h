@@ -8,8 +8,6 @@
 struct record_stage;
 
 struct record_stage_ops {
-    /* Of editors that remember what they have seen: no request of a lane overtakes another one. */
-    bool keeps_order;
     /* As record_edit_run, with the owner's editor for this place. */
     struct batch *(*run)(void *editor, struct record_edit *edit, struct batch *batch);
     /* After it, on the same thread: what the editor has counted in the request. NULL: nothing. */

@@ -313,7 +313,7 @@ MUTANTS = [
            "values->time_ns <= stream->values.time_ns", "values->time_ns < stream->values.time_ns",
            ("test_deltatocumulative_pipeline",)),
     Mutant("deltatocumulative: no request overtakes another one", "processors/shared/edit_stage.c",
-           "self->keeps_order && self->helped > 0", "self->keeps_order && self->helped > 1000",
+           "batch->signal == METRICS && self->helped > 0", "batch->signal == METRICS && self->helped > 1000",
            ("test_deltatocumulative_pipeline",)),
     Mutant("deltatocumulative: there are few buckets", "src/records/exponential_sum.c",
            "for (; upper - lower > BUCKETS_MAX; scale--)", "for (; upper - lower > 1000 * BUCKETS_MAX; scale--)",

@@ -13,6 +13,7 @@
 
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "tests/support/record_case.h"
 
@@ -290,6 +291,34 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     harness_destroy(h);
 }
 
+/* Later stages and back-ends rely on the order of points. */
+static void a_small_request_of_metrics_does_not_overtake_a_large_one(void **state)
+{
+    enum { TEXT_MAX = 256 };
+    static const int names[] = {HELPED_BYTES_MIN, 1};
+    static const char point[] = "{\"asInt\":\"1\"}";
+    char *json = mem_alloc(HELPED_BYTES_MIN + TEXT_MAX);
+    (void)state;
+    struct harness *h = record_harness("attributes", "{" ADD "}", METRICS);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(json, HELPED_BYTES_MIN + TEXT_MAX,
+                 "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"%0*d\","
+                 "\"gauge\":{\"dataPoints\":[%s%s%s]}}]}]}]}",
+                 names[i], 0, point, i == 0 ? "," : "", i == 0 ? point : "");
+        struct batch *batch = record_batch(METRICS, json, false);
+        harness_put_bytes(h, 0, METRICS, batch->parts[0].bytes, batch->items);
+        batch_unref(batch);
+    }
+    harness_turn_helped(h, 0);
+    const struct test_exporter *exporter = harness_exporter_on(h, "test", 0, METRICS);
+    assert_int_equal(exporter->attempts_count, 2);
+    assert_int_equal(exporter->attempts[0].items, 2);
+    assert_int_equal(exporter->attempts[1].items, 1);
+    free(record_output(h, METRICS));
+    mem_free(json);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +330,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
         cmocka_unit_test(only_what_changes_is_new),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
+        cmocka_unit_test(a_small_request_of_metrics_does_not_overtake_a_large_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
