@@ -220,7 +220,7 @@ static void on_idle(struct component *component)
 {
     struct exceptions *self = exceptions_of(component);
     struct exceptions_shared *shared = shared_of(self);
-    if (!self->is_stopping)
+    if (!self->is_stopping || self->helped > 0) /* then the end of that one ends here again */
         return;
     pthread_mutex_lock(&shared->lock);
     exception_store_clear(&shared->store);

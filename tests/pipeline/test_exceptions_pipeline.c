@@ -12,14 +12,17 @@
 #include <cmocka.h>
 
 #include "src/base/budget.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/otlp/check.h"
 #include "src/otlp/metrics/metric_reader.h"
 #include "src/otlp/wire.h"
 #include "src/service/service_parts.h"
 #include "tests/support/random_otlp.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define PLAIN "{sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}"
 #define CONFIG(keys, pipelines)                                                                    \
@@ -188,6 +191,47 @@ static void counts_come_once_a_second(void **state)
     harness_destroy(h);
 }
 
+static void count_taken(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    const struct component *connector = arg;
+    assert_non_null(receipt);
+    assert_int_equal(outcome->verdict, ACCEPTED);
+    ledger_deliver(connector->ledger, TRACES, 1);
+}
+
+/* A flush is under way at the stop, and a request is with the helper for which nobody waits, as in
+ * a pipeline with a journal. */
+static void a_stop_waits_for_the_flush_and_for_the_helper(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(CONFIG("", METRICS_OUT));
+    struct test_exporter *a = holder(h, 0, METRICS);
+    struct component *connector = harness_connector(h, "exceptions", TRACES, METRICS);
+    send_span(h, 0, 1, 1);
+    harness_advance(h, 1 * S);
+    assert_int_equal(a->held_count, 1);
+    struct slice bytes = request_of(1 << 18, 200000);
+    struct batch *batch = plain_request(NULL, TRACES, bytes, 1);
+    struct receipt receipt;
+    receipt_init(&receipt, count_taken, connector);
+    harness_stop(h);
+    ledger_receive(connector->ledger, batch, 1);
+    component_consume(connector, batch, &receipt);
+    for (unsigned i = 0; i < 1000 && connector->stopping == NULL; i++)
+        lane_turn(h->lanes[0]);
+    assert_non_null(connector->stopping);
+    test_exporter_release(a, RESULT_OK);
+    assert_non_null(connector->stopping); /* the helper has not done */
+    harness_turn(h);
+    assert_int_equal(a->held_count, 1); /* what that one brought */
+    test_exporter_release(a, RESULT_OK);
+    harness_turn(h);
+    assert_true(h->has_stopped);
+    harness_destroy(h);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)bytes.data);
+}
+
 static void one_connector_can_do_both(void **state)
 {
     (void)state;
@@ -292,6 +336,7 @@ int main(void)
         cmocka_unit_test(a_request_has_the_outcome_of_its_logs),
         cmocka_unit_test(records_have_what_the_span_has),
         cmocka_unit_test(counts_come_once_a_second),
+        cmocka_unit_test(a_stop_waits_for_the_flush_and_for_the_helper),
         cmocka_unit_test(one_connector_can_do_both),
         cmocka_unit_test(large_requests_go_through_the_helper_in_pieces),
         cmocka_unit_test(records_take_sixteen_times_the_request_at_most),
