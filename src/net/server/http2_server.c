@@ -380,6 +380,7 @@ static void stream_read_body(struct http_request *request)
     assert(stream->has_begun);
     leave_full(stream);
     stream->reading_ns = clock_now_ns();
+    flush_later(stream->session); /* the body has a deadline from now on */
     stream->early = NULL;
     bool goes_on = early == NULL || http_exchange_receive(request, early->data, early->size);
     buffer_unref(early);

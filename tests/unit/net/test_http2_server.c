@@ -1670,6 +1670,25 @@ static void a_dribbling_body_fails(void **state)
     h2_peer_close(peer);
 }
 
+/* Nothing else happens on the connection once the handler asks for it. */
+static void a_body_that_never_comes_fails_after_its_request_was_held(void **state)
+{
+    (void)state;
+    mode = ASK_FIRST;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    raw_request(peer, 1, false);
+    turn(peer, 5);
+    advance(peer, NS_PER_S);
+    assert_int_equal(held_count, 1);
+    go_on();
+    advance(peer, 60 * (uint64_t)NS_PER_S);
+    assert_int_equal(failures_count, 1);
+    assert_int_equal(last_failure, HTTP_BODY_TOO_SLOW);
+    h2_peer_close(peer);
+}
+
 static void a_steady_body_is_awaited(void **state)
 {
     static const uint8_t piece[1030];
@@ -1932,6 +1951,7 @@ int main(void)
         ROW(no_preface_is_closed),
         ROW(silence_is_ended_by_deadlines),
         ROW(a_dribbling_body_fails),
+        ROW(a_body_that_never_comes_fails_after_its_request_was_held),
         ROW(a_steady_body_is_awaited),
         ROW(a_response_that_gets_no_window_ends_the_connection),
         ROW(idle_connections_return_memory),
