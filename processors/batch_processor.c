@@ -96,6 +96,7 @@ struct batch_processor {
     struct batch *last;   /* the last one sent, if memory was short and more follow; else NULL */
     uint64_t bytes_max;   /* a batch that has as many is sent */
     uint64_t items_max;   /* of one batch, when send_batch_max_size sets no limit */
+    bool is_releasing;    /* a stop begins: clients that wait get their result */
     bool is_stopping;
 };
 
@@ -103,9 +104,6 @@ struct batch_processor {
  * a batch has an eighth of it at most before the last request is added, and an item for each 4 KiB:
  * with what edits add to each, that is an eighth, too. */
 enum { BATCH_BUDGET_PART = 8, BATCH_ITEM_BUDGET_BYTES = 4096 };
-
-/* How often a partition checks, while memory is short, whether the previous batch is gone. */
-#define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
 
 /* How long a request waits while the next stage refuses what is before it. Clients give up soon
  * after. */
@@ -158,6 +156,7 @@ static void send_on(struct batch_processor *self, struct partition *partition)
         limit.items_max = self->items_max;
     output->cut = batcher_cut(&partition->batcher, limit);
     partition->mark_ns = clock_now_ns();
+    partition->is_overdue &= partition->batcher.pending != NULL;
     lane_timer_stop(self->base.lane, &partition->timer);
     struct batch *batch = output->cut.batch;
     bool is_short = batch->signal == PROFILES && partition->batcher.pending != NULL &&
@@ -175,7 +174,8 @@ static void send_on(struct batch_processor *self, struct partition *partition)
 /* Whether batches are sent without waiting for more. */
 static bool sends_at_once(const struct batch_processor *self)
 {
-    return self->config->timeout_ns == 0 || self->config->send_batch_size == 0 || self->is_stopping;
+    return self->config->timeout_ns == 0 || self->config->send_batch_size == 0 ||
+           self->is_releasing || self->is_stopping;
 }
 
 static bool is_full(const struct batch_processor *self, const struct partition *partition)
@@ -186,33 +186,43 @@ static bool is_full(const struct batch_processor *self, const struct partition *
             batcher_bytes(&partition->batcher) >= self->bytes_max);
 }
 
+/* Whether it waits for the next stage or for memory alone. */
+static bool is_due(const struct batch_processor *self, const struct partition *partition)
+{
+    return is_full(self, partition) || partition->is_overdue;
+}
+
 /* The timer ticks every timeout since the last flush, as in the Go collector, but not while the
- * partition is empty. */
+ * partition is empty. What only memory keeps back, whether or not there is some by now, is looked
+ * at again soon. */
 static void arm(struct batch_processor *self, struct partition *partition)
 {
     uint64_t timeout_ns = self->config->timeout_ns;
-    if (partition->batcher.pending == NULL || timer_is_running(&partition->timer))
+    if (partition->batcher.pending == NULL)
         return;
-    if (is_full(self, partition) && is_short_of_memory(self)) {
-        lane_timer_start(self->base.lane, &partition->timer, SHORT_OF_MEMORY_NS);
+    if (is_due(self, partition) && !downstream_is_blocked(&self->downstream)) {
+        if (!timer_is_running(&partition->timer) ||
+            partition->timer.deadline_ns > clock_now_ns() + SHORT_OF_MEMORY_NS)
+            lane_timer_start(self->base.lane, &partition->timer, SHORT_OF_MEMORY_NS);
         return;
     }
-    if (timeout_ns == 0)
+    if (timeout_ns == 0 || timer_is_running(&partition->timer))
         return;
     uint64_t since_ns = clock_now_ns() - partition->mark_ns;
     lane_timer_start(self->base.lane, &partition->timer, timeout_ns - since_ns % timeout_ns);
 }
 
-static void flush_full(struct batch_processor *self, struct partition *partition)
+static void flush_partition(struct batch_processor *self, struct partition *partition)
 {
     struct batch_processor_counters *counters = self->base.counters;
-    while (!downstream_is_blocked(&self->downstream) && is_full(self, partition) &&
+    while (!downstream_is_blocked(&self->downstream) && is_due(self, partition) &&
            !is_short_of_memory(self)) {
-        counter_add(&counters->size_triggers, 1);
+        counter_add(partition->is_overdue ? &counters->timeout_triggers : &counters->size_triggers,
+                    1);
         send_on(self, partition);
     }
     arm(self, partition);
-    partition_settle(partition, is_full(self, partition));
+    partition_settle(partition, is_due(self, partition));
 }
 
 /* While a batch waits for the next stage, only one more is filled. */
@@ -236,14 +246,14 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
             *waiting = (struct waiting){
                 .batch = batch_ref(batch), .receipt = receipt, .since_ns = clock_now_ns()};
             ring_push(self->waiting, waiting);
-            partition_settle(partition, is_full(self, partition));
+            partition_settle(partition, is_due(self, partition));
             return;
         }
         outcome = outcome_busy("batch is full: the next stage is busy");
     }
     if (outcome.verdict != ACCEPTED) {
         if (partition != NULL)
-            partition_settle(partition, is_full(self, partition));
+            partition_settle(partition, is_due(self, partition));
         receipt_resolve(receipt, &outcome);
         return;
     }
@@ -253,7 +263,7 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
         counter_set(&counters->cardinality, self->partitions.combinations_count);
     bool waits = self->config->wait_for_result || self->base.is_journaled;
     batcher_add(&partition->batcher, batch, waits ? receipt : NULL);
-    flush_full(self, partition);
+    flush_partition(self, partition);
     if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
 }
@@ -281,7 +291,7 @@ static void flush_due(struct batch_processor *self)
     assert(lane_is_current(self->base.lane));
     while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
            (partition = partitions_due(&self->partitions)) != NULL)
-        flush_full(self, partition);
+        flush_partition(self, partition);
     /* What memory keeps back is looked at again, even if nothing else happens here. */
     if (!downstream_is_blocked(&self->downstream) &&
         (partition = partitions_due(&self->partitions)) != NULL)
@@ -292,7 +302,7 @@ static void flush_due(struct batch_processor *self)
         partition = partitions_of(&self->partitions, waiting->batch->client, waiting->batch->skips);
         bool has_place = partition == NULL || has_room(self, partition);
         if (partition != NULL)
-            partition_settle(partition, is_full(self, partition));
+            partition_settle(partition, is_due(self, partition));
         if (!has_place)
             break;
         ring_pop(self->waiting);
@@ -312,16 +322,10 @@ static void on_timeout(struct timer *timer, void *arg)
 {
     struct partition *partition = arg;
     struct batch_processor *self = partition->owner;
-    struct batch_processor_counters *counters = self->base.counters;
     assert(timer == &partition->timer);
-    while (!downstream_is_blocked(&self->downstream) && partition->batcher.pending != NULL &&
-           !is_short_of_memory(self)) {
-        counter_add(&counters->timeout_triggers, 1);
-        send_on(self, partition);
-    }
     partition->mark_ns = clock_now_ns();
-    arm(self, partition);
-    partition_settle(partition, is_full(self, partition));
+    partition->is_overdue = true;
+    flush_partition(self, partition);
     flush_due(self);
 }
 
@@ -382,6 +386,16 @@ static void batch_processor_consume(struct component *component, struct batch *b
         take(self, batch, receipt);
 }
 
+static void batch_processor_release_senders(struct component *component)
+{
+    struct batch_processor *self = batch_processor_of(component);
+    if (!self->config->wait_for_result)
+        return;
+    self->is_releasing = true;
+    partitions_all_due(&self->partitions);
+    flush_due(self);
+}
+
 static void batch_processor_stop(struct component *component)
 {
     struct batch_processor *self = batch_processor_of(component);
@@ -415,6 +429,7 @@ const struct component_factory batch_processor_factory = {
     .create = batch_processor_create,
     .start = batch_processor_start,
     .consume = batch_processor_consume,
+    .release_senders = batch_processor_release_senders,
     .stop = batch_processor_stop,
     .destroy = batch_processor_destroy,
 };

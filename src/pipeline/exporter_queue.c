@@ -78,6 +78,7 @@ struct exporter_queue {
     const struct export *failed; /* whose was the last failure; NULL: of one that has ended */
     struct lane_job job;
     struct budget_waiter slot_waiter;
+    struct timer memory_timer; /* looks again whether memory is short */
     counter refused_requests;
     bool is_failing;        /* the back-end took nothing since an attempt failed */
     bool is_out_of_retries; /* shutting down: a failed attempt is the last */
@@ -592,7 +593,7 @@ static bool is_due(const struct exporter_queue *queue, const struct partition *p
         return false;
     uint64_t size =
         queue_batch_sizer(config) == QUEUE_BYTES ? batcher_bytes(batcher) : batcher_items(batcher);
-    return queue->is_stopping || partition->mark_ns == TIMED_OUT ||
+    return queue->is_out_of_retries || partition->mark_ns == TIMED_OUT ||
            size >= config->batch.min_size ||
            (batcher->signal == PROFILES && batcher_bytes(batcher) >= PROFILES_PENDING_BYTES_MAX);
 }
@@ -633,7 +634,7 @@ static bool cut_next(struct exporter_queue *queue, struct export_batch *ret_cut)
 
 /* Each cut of profiles has a copy of its resources and of its part of the dictionary, so cutting a
  * request may take many times its bytes. Once the budget is used up, the cuts are exported one at a
- * time: the end of the one before goes on. */
+ * time: the end of the one before goes on, or a timer once others have given memory back. */
 static bool is_short_of_memory(const struct exporter_queue *queue)
 {
     const struct component *exporter = queue->exporter;
@@ -693,8 +694,11 @@ static void dispatch(void *arg)
     uint64_t until_ns = clock_now_ns() + EXPORTER_TURN_NS;
     while (queue->ring != NULL &&
            (ring_depth(queue->ring) > 0 ||
-            (queue->has_batch && partitions_due(&queue->partitions) != NULL)) &&
-           !is_short_of_memory(queue)) {
+            (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
+        if (is_short_of_memory(queue)) {
+            lane_timer_start(queue->exporter->lane, &queue->memory_timer, SHORT_OF_MEMORY_NS);
+            break;
+        }
         bool has_consumer = budget_try_take(&queue->shared->consumers, 1);
         bool is_scout = !has_consumer && is_held_up(queue) && may_scout(queue);
         if (is_scout) {
@@ -731,6 +735,12 @@ static void wake(void *arg)
     lane_defer(queue->exporter->lane, &queue->job);
 }
 
+static void on_memory_timer(struct timer *timer, void *arg)
+{
+    assert(!timer_is_running(timer));
+    wake(arg);
+}
+
 struct exporter_queue *exporter_queue_create(struct component *exporter,
                                              struct exporter_queue_shared *shared)
 {
@@ -739,6 +749,7 @@ struct exporter_queue *exporter_queue_create(struct component *exporter,
     queue->config = exporter->config;
     queue->shared = shared;
     queue->job = (struct lane_job){.fn = dispatch, .arg = queue};
+    timer_init(&queue->memory_timer, on_memory_timer, queue);
     queue->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = queue};
     if (exporter_queue_is_on(queue->config))
         queue->ring = ring_create();
@@ -758,6 +769,7 @@ void exporter_queue_destroy(struct exporter_queue *queue)
         return;
     assert(is_drained(queue));
     lane_defer_cancel(queue->exporter->lane, &queue->job);
+    lane_timer_stop(queue->exporter->lane, &queue->memory_timer);
     budget_wait_cancel(&queue->shared->consumers, &queue->slot_waiter);
     if (queue->has_batch)
         partitions_fini(&queue->partitions);
@@ -888,6 +900,9 @@ void exporter_queue_flush_retries(struct exporter_queue *queue)
     for (struct export *export = queue->exports; export != NULL; export = export->next)
         if (timer_is_running(&export->timer))
             lane_timer_start(queue->exporter->lane, &export->timer, 0);
+    if (queue->has_batch)
+        partitions_all_due(&queue->partitions);
+    lane_defer(queue->exporter->lane, &queue->job);
 }
 
 void exporter_queue_stop(struct exporter_queue *queue, void (*done)(void *arg), void *arg)
@@ -896,10 +911,7 @@ void exporter_queue_stop(struct exporter_queue *queue, void (*done)(void *arg), 
     queue->is_stopping = true;
     queue->done = done;
     queue->done_arg = arg;
-    if (queue->has_batch)
-        partitions_all_due(&queue->partitions);
     exporter_queue_flush_retries(queue);
-    lane_defer(queue->exporter->lane, &queue->job);
 }
 
 struct ring_figures exporter_queue_ring_figures(const struct exporter_queue *queue)

@@ -96,8 +96,8 @@ bool exporter_queue_has_room(const struct exporter_queue *queue, const struct ba
 void exporter_queue_wait(struct exporter_queue *queue, const struct batch *batch,
                          struct budget_waiter *waiter);
 
-/* Ends retries at shutdown, each after one more attempt at once, so that clients get their response
- * and blocked batches their room. */
+/* Ends retries at shutdown, each after one more attempt at once, and the gathering of batches, so
+ * that clients get their response and blocked batches their room. */
 void exporter_queue_flush_retries(struct exporter_queue *queue);
 /* Nothing more may be offered. Tries everything queued once and ends retries; then calls done(arg)
  * once. */

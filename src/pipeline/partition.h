@@ -27,6 +27,7 @@ struct partition {
     struct batcher batcher;
     struct timer timer; /* its owner's: flush */
     uint64_t mark_ns;   /* its owner's: when it was last flushed */
+    bool is_overdue;    /* its owner's: what is pending should have been flushed */
     void *owner;
     struct partitions *partitions;
     struct combination *combination; /* of values, which other tenants may have too */

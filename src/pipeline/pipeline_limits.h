@@ -38,5 +38,8 @@ enum { DOWNSTREAM_RETRY_FACTOR = 4 };
 /* Profiles are merged at once, when they are cut: whatever the size of a batch is to be, it is sent
  * as soon as it has so many bytes, which take about 40 ms. The last request may have more. */
 #define PROFILES_PENDING_BYTES_MAX (2 * MIB)
+/* How often, while memory is short, who sends one batch of profiles at a time checks whether the
+ * previous one is gone, or there is memory again. */
+#define SHORT_OF_MEMORY_NS ((uint64_t)10 * NS_PER_MS)
 /* Work of one turn of the loop after which a queue begins no more exports. */
 #define EXPORTER_TURN_NS ((uint64_t)5 * NS_PER_MS)

@@ -6,11 +6,13 @@
 #include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/pipeline/pipeline_limits.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "tests/support/profile_sketch.h"
+#include "tests/support/telemetry_bytes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -582,6 +584,106 @@ static void pieces_that_memory_keeps_back_are_sent_once_there_is_room(void **sta
     mem_free((void *)(uintptr_t)second.data);
 }
 
+static void put_profile_of(struct harness *h, const char *tenant, unsigned samples_count)
+{
+    static struct test_request requests[8];
+    static unsigned used;
+    static struct sketch_sample samples[100];
+    for (unsigned i = 0; i < samples_count; i++)
+        samples[i] = (struct sketch_sample){.stack = "leaf;main", .values_count = 1, .values = {1}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = samples_count, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct slice bytes = sketch_request(&sketch);
+    struct batch *batch = plain_request(NULL, PROFILES, bytes, samples_count);
+    struct client_metadata row = {"x-scope-orgid", tenant};
+    batch->client = client_info_create("10.0.0.1", &row, 1);
+    requests[used] = (struct test_request){.items = samples_count};
+    test_receiver_offer(harness_receiver(h, "test", 0), batch, &requests[used++]);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)bytes.data);
+}
+
+/* A batch that becomes full while memory is short does not wait for the timeout of its partition.
+ */
+static void a_full_batch_that_memory_keeps_back_waits_for_memory_alone(void **state)
+{
+    enum { UNDER_WAY = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1h, send_batch_size: 4, send_batch_max_size: 4}}\n"
+        "exporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], processors: [batch], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->result = RESULT_HOLD;
+    put_profile_of(h, "b", 2);
+    put_profile_of(h, "a", 4 * (UNDER_WAY + 1) + 2);
+    harness_turn(h);
+    put_profile_of(h, "b", 2); /* its timer is running */
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY);
+    budget_take(&h->service->budget, 2 * MIB);
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_string_equal(exporter->attempts[UNDER_WAY].client, "a");
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 1);
+    budget_return(&h->service->budget, 2 * MIB);
+    harness_advance(h, 60 * S);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY + 2);
+    assert_string_equal(exporter->attempts[UNDER_WAY + 1].client, "b");
+    harness_let_go(h);
+    harness_advance(h, 1 * S);
+    harness_destroy(h);
+}
+
+/* One client's full batches take all the room there is whenever the other's timeout is over. */
+static void a_batch_whose_timeout_is_over_goes_when_there_is_room(void **state)
+{
+    enum { UNDER_WAY = 16, ROUNDS = 100 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 10s, send_batch_size: 4, send_batch_max_size: 4, "
+        "metadata_keys: [tenant]}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_HOLD;
+    offer_as(h, "quiet");
+    for (int i = 0; i < 4 * (UNDER_WAY + ROUNDS); i++)
+        offer_as(h, "busy");
+    harness_turn(h);
+    assert_int_equal(exporter->attempts_count, UNDER_WAY);
+    size_t quiet = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        harness_advance(h, 1 * S);
+        test_exporter_release_first(exporter, RESULT_OK);
+        harness_turn(h);
+        quiet += strcmp(exporter->attempts[exporter->attempts_count - 1].client, "quiet") == 0;
+    }
+    harness_let_go(h);
+    harness_advance(h, 60 * S);
+    assert_int_equal(quiet, 1);
+    harness_destroy(h);
+}
+
+/* The client waits for the result, and the stop for the client. */
+static void a_stop_does_not_wait_for_the_timeout(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 1h, wait_for_result: true}}\n" DIRECT);
+    struct test_request *request = harness_send_now(h, 1);
+    assert_false(request->is_resolved);
+    harness_stop(h);
+    harness_advance(h, 1 * S);
+    assert_true(request->is_resolved);
+    assert_true(h->has_stopped);
+    assert_false(h->was_forced);
+    assert_int_equal(harness_exporter(h, "test")->delivered_items, 1);
+    harness_destroy(h);
+}
+
 /* Merging profiles holds the lane, so that no more bytes gather than it has time for. */
 static void so_many_bytes_of_profiles_are_sent_at_once(void **state)
 {
@@ -685,6 +787,9 @@ int main(void)
         cmocka_unit_test(a_stop_goes_on_in_further_turns),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
         cmocka_unit_test(pieces_that_memory_keeps_back_are_sent_once_there_is_room),
+        cmocka_unit_test(a_full_batch_that_memory_keeps_back_waits_for_memory_alone),
+        cmocka_unit_test(a_batch_whose_timeout_is_over_goes_when_there_is_room),
+        cmocka_unit_test(a_stop_does_not_wait_for_the_timeout),
         cmocka_unit_test(so_many_bytes_of_profiles_are_sent_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -558,6 +558,64 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* Others have used the budget up, and give it back while an export is under way for long. */
+static void pieces_that_memory_keeps_back_are_exported_once_there_is_room(void **state)
+{
+    enum { SAMPLES = 4, TAKEN = 2 * MIB };
+    static const struct sketch_sample one = {
+        .stack = "leaf;main", .values_count = 1, .values = {1}};
+    struct sketch_sample samples[SAMPLES] = {one, one, one, one};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    struct slice request = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "exporters: {test: {sending_queue: {num_consumers: 2, batch: {min_size: 1, max_size: 1, "
+        "flush_timeout: 1h, sizer: items}}}}\n"
+        "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], exporters: "
+        "[test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->result = RESULT_HOLD;
+    harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
+    assert_int_equal(exporter->attempts_count, 2);
+    budget_take(&h->service->budget, TAKEN);
+    test_exporter_release_first(exporter, RESULT_OK);
+    harness_advance(h, 1 * S);
+    assert_int_equal(exporter->attempts_count, 2);
+    budget_return(&h->service->budget, TAKEN);
+    harness_advance(h, 60 * S);
+    assert_int_equal(exporter->attempts_count, 3);
+    harness_let_go(h);
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+/* The client waits for the result, and the stop for the client. */
+static void a_stop_does_not_wait_for_the_flush_timeout(void **state)
+{
+#define GATHERING "sizer: items, queue_size: 4, batch: {min_size: 4, flush_timeout: 1h}"
+    static const char *const yamls[] = {QUEUE("wait_for_result: true, " GATHERING),
+                                        QUEUE("block_on_overflow: true, " GATHERING)};
+    (void)state;
+    for (size_t i = 0; i < sizeof(yamls) / sizeof(yamls[0]); i++) {
+        struct harness *h = harness_create(yamls[i]);
+        harness_send_now(h, 3);
+        /* The second has no room before the first has gone. */
+        struct test_request *last = i == 0 ? h->requests[0] : harness_send_now(h, 2);
+        assert_false(last->is_resolved);
+        harness_stop(h);
+        harness_advance(h, 1 * S);
+        assert_true(last->is_resolved);
+        assert_true(h->has_stopped);
+        assert_false(h->was_forced);
+        assert_int_equal(harness_exporter(h, "test")->delivered_items, i == 0 ? 3 : 5);
+        harness_destroy(h);
+    }
+}
+
 /* Merging profiles holds the lane, so that no more bytes gather than it has time for. */
 static void so_many_bytes_of_profiles_are_exported_at_once(void **state)
 {
@@ -741,6 +799,8 @@ int main(void)
         cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
+        cmocka_unit_test(pieces_that_memory_keeps_back_are_exported_once_there_is_room),
+        cmocka_unit_test(a_stop_does_not_wait_for_the_flush_timeout),
         cmocka_unit_test(so_many_bytes_of_profiles_are_exported_at_once),
         cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),
         cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
