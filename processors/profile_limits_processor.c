@@ -258,9 +258,14 @@ static void shape(struct shaping_request *shaping)
     shaping->reserved =
         profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
     if (shaping->reserved == BUDGET_GIVEN || batch_may_exceed(batch))
-        shaping->shaped = profile_limit(&shaping->self->rules, bytes, budget, &shaping->figures);
+        shaping->shaped =
+            profile_limit(&shaping->self->rules, bytes, batch, budget, &shaping->figures);
     if (shaping->reserved == BUDGET_GIVEN)
         budget_release(&reserve);
+    const uint64_t names_bytes = shaping->figures.names_bytes;
+    if (names_bytes > 0)
+        shaping->reserved =
+            names_bytes + bytes.size > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;
     batch_unref(whole);
 }
 

@@ -762,7 +762,7 @@ static void run_shape(struct slice request)
     struct profile_limit_figures figures;
     struct profile_normalized normalized = pass(request);
     work_begin();
-    struct buffer *shaped = profile_limit(&rules, normalized.request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, normalized.request, NULL, NULL, &figures);
     work_end();
     buffer_unref(shaped);
     buffer_unref(normalized.owner);

@@ -70,7 +70,7 @@ static void check(const struct profile_limit_rules *rules, const struct profile_
 {
     struct profile_limit_figures figures;
     struct profile_normalized after;
-    struct buffer *shaped = profile_limit(rules, before->request, NULL, &figures);
+    struct buffer *shaped = profile_limit(rules, before->request, NULL, NULL, &figures);
     assert(shaped != NULL);
     assert(figures.samples <= before->samples);
     assert(rules->samples_max == 0 || figures.samples <= rules->samples_max * before->profiles);

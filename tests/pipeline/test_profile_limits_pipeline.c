@@ -157,6 +157,45 @@ static void an_acknowledged_request_waits_for_memory(void **state)
     harness_destroy(h);
 }
 
+/* Replacements may be many times as long. */
+static void longer_names_wait_for_memory(void **state)
+{
+    enum { LONG = 4000, FRAMES = 100 };
+    static const unsigned budgets_mib[] = {4, 1};
+    char yaml[LONG + 1024];
+    char stack[FRAMES * 4];
+    size_t size = 0;
+    (void)state;
+    for (unsigned i = 0; i < FRAMES; i++)
+        size += (size_t)snprintf(stack + size, sizeof(stack) - size, i == 0 ? "%u" : ";%u", i);
+    const struct sketch_sample deep = {.stack = stack, .values_count = 1, .values = {1}};
+    const struct sketch_profile profile = {
+        .type = {"samples", "count"}, .samples_count = 1, .samples = &deep};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct slice bytes = sketch_request(&sketch);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {profile_limits: {rename: [{pattern: .+, replacement: %0*d}]}}\n"
+                 "exporters: {test: {sending_queue: {enabled: false}}}\n"
+                 "service: {budget_mib: %u, pipelines: {profiles: {receivers: [test], processors: "
+                 "[profile_limits], exporters: [test]}}}\n",
+                 LONG, 0, budgets_mib[i]);
+        struct harness *h = harness_create(yaml);
+        const bool is_hopeless = budgets_mib[i] == 1;
+        struct budget *budget = &h->service->budget;
+        const uint64_t taken = is_hopeless ? 0 : budget_limit(budget) - MIB;
+        budget_take(budget, taken);
+        struct test_request *request = harness_offer_bytes(h, 0, PROFILES, bytes, 1);
+        assert_int_equal(request->outcome.verdict, REFUSED);
+        assert_int_equal(request->outcome.is_permanent, is_hopeless);
+        budget_return(budget, taken);
+        request = harness_offer_bytes(h, 0, PROFILES, bytes, 1);
+        assert_int_equal(request->outcome.verdict, is_hopeless ? REFUSED : ACCEPTED);
+        harness_destroy(h);
+    }
+    mem_free((void *)(uintptr_t)bytes.data);
+}
+
 static void wrong_settings_are_reported(void **state)
 {
     static const char *const rows[][2] = {
@@ -182,6 +221,7 @@ int main(void)
         cmocka_unit_test(a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped),
         cmocka_unit_test(a_large_request_is_limited_as_a_small_one),
         cmocka_unit_test(an_acknowledged_request_waits_for_memory),
+        cmocka_unit_test(longer_names_wait_for_memory),
         cmocka_unit_test(wrong_settings_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

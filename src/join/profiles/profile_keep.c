@@ -183,7 +183,7 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
     struct buffer *shrunk = NULL;
     batch_unref(kept);
     if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
-        shrunk = profile_limit(&no_limits, whole->parts[0].bytes, budget, &figures);
+        shrunk = profile_limit(&no_limits, whole->parts[0].bytes, NULL, budget, &figures);
     if (shrunk == NULL)
         return whole;
     assert(figures.samples == whole->items);

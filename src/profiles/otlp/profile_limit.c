@@ -8,8 +8,10 @@
 #include <stdbool.h>
 
 #include "src/base/arena.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/pattern.h"
+#include "src/core/batch.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
@@ -47,14 +49,34 @@ struct limiter {
     uint8_t *is_protected;        /* by attribute: used by others than samples */
     uint32_t *label_values;       /* by string that is a key */
     uint32_t marker;              /* location; 0: none yet */
-    bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX */
+    bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX, or what there is room for */
+    const struct batch *batch;    /* NULL: of none */
+    struct budget *budget;
 };
 
-/* Replacements may be longer. Beyond the limit it adds nothing, and profile_limit fails. */
+/* Whether there is room for another string: it will be in the rewritten request too, then in the
+ * merged one and in what that is made from. */
+static bool has_room_for_string(struct limiter *limiter, struct slice string)
+{
+    enum { COPIES = 4 };
+    const uint64_t more =
+        profile_bytes_growth(&limiter->strings, wire_field_size(PROFILE_STRINGS + 1, string.size));
+    if (limiter->strings.size + string.size > limiter->from.request.size + PROFILE_NAMES_GROWTH_MAX)
+        return false;
+    if (more == 0 || limiter->budget == NULL)
+        return true;
+    const bool has_room = limiter->batch != NULL
+                              ? batch_has_room(limiter->batch, limiter->budget, COPIES * more)
+                              : budget_has_room(limiter->budget, COPIES * more);
+    if (!has_room)
+        limiter->figures->names_bytes = COPIES * more;
+    return has_room;
+}
+
+/* Replacements may be longer. Without room it adds nothing, and profile_limit fails. */
 static uint32_t add_string(struct limiter *limiter, struct slice string)
 {
-    limiter->has_long_names |=
-        limiter->strings.size + string.size > limiter->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+    limiter->has_long_names = limiter->has_long_names || !has_room_for_string(limiter, string);
     if (limiter->has_long_names)
         return 0;
     profile_bytes_field(&limiter->strings, PROFILE_STRINGS + 1, string);
@@ -324,9 +346,11 @@ uint64_t profile_limit_bytes(struct slice request)
 }
 
 struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
-                             struct budget *budget, struct profile_limit_figures *ret_figures)
+                             const struct batch *batch, struct budget *budget,
+                             struct profile_limit_figures *ret_figures)
 {
-    struct limiter limiter = {.rules = rules, .figures = ret_figures};
+    struct limiter limiter = {
+        .rules = rules, .figures = ret_figures, .batch = batch, .budget = budget};
     struct arena *arena = &limiter.arena;
     const uint32_t *counts = limiter.from.counts;
     struct buffer *buffer = NULL;

@@ -9,6 +9,7 @@
 
 #include "src/base/slice.h"
 
+struct batch;
 struct budget;
 struct buffer;
 struct pattern;
@@ -41,12 +42,15 @@ struct profile_limit_figures {
     uint64_t renamed;        /* strings in the dictionary */
     uint64_t other_values;   /* attributes in the dictionary */
     uint64_t samples;        /* that are kept */
+    uint64_t names_bytes;    /* what longer names take, if there was no room for them; else 0 */
 };
 
 /* What profile_limit holds before it merges: reserve it together with what merging takes. */
 uint64_t profile_limit_bytes(struct slice request);
 /* Returns a new request, charged beyond the budget's limit if need be; without bytes when nothing
  * is left. The request is normalized. NULL: its index takes more than PROFILE_INDEX_BYTES_MAX, its
- * names grow by more than PROFILE_NAMES_GROWTH_MAX, or the result has 4 GiB or more. */
+ * names grow by more than PROFILE_NAMES_GROWTH_MAX or than batch_has_room for, or the result has
+ * 4 GiB or more. batch is what the request is from; NULL: the budget alone decides about names. */
 struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
-                             struct budget *budget, struct profile_limit_figures *ret_figures);
+                             const struct batch *batch, struct budget *budget,
+                             struct profile_limit_figures *ret_figures);

@@ -224,14 +224,14 @@ static void limits_on_sizes_keep_them_and_rules_on_names_drop_them(void **state)
     struct error error;
     (void)state;
     struct buffer *buffer = opaque_profile_write(&whole, NULL);
-    struct buffer *shaped = profile_limit(&rules, buffer_slice(buffer), NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, buffer_slice(buffer), NULL, NULL, &figures);
     check_whole(buffer_slice(shaped));
     assert_int_equal(figures.samples, 1);
     buffer_unref(shaped);
     struct pattern *secret = pattern_create("secret", &error);
     rules.drops = &secret;
     rules.drops_count = 1;
-    shaped = profile_limit(&rules, buffer_slice(buffer), NULL, &figures);
+    shaped = profile_limit(&rules, buffer_slice(buffer), NULL, NULL, &figures);
     read_request(&reading, buffer_slice(shaped));
     assert_int_equal(reading.profile.payload.size, 0);
     assert_int_equal(figures.samples, 0);
@@ -295,7 +295,7 @@ static void what_grows_as_it_is_written_anew_stays_whole(void **state)
     assert_non_null(rest);
     assert_true(rest->size > 2 * request.size + PROFILE_MERGED_BYTES_MAX);
     buffer_unref(rest);
-    struct buffer *shaped = profile_limit(&no_limits, request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&no_limits, request, NULL, NULL, &figures);
     assert_non_null(shaped);
     assert_int_equal(figures.samples, 3);
     buffer_unref(shaped);

@@ -52,7 +52,7 @@ static void check_shaped(const struct profile_limit_rules *rules, const char *wa
     struct captured captured;
     struct profile_normalized normalized;
     struct buffer *request = small_otlp(1, "work");
-    struct buffer *shaped = profile_limit(rules, buffer_slice(request), NULL, ret_figures);
+    struct buffer *shaped = profile_limit(rules, buffer_slice(request), NULL, NULL, ret_figures);
     assert_non_null(shaped);
     assert_int_equal(
         profile_normalize(shaped, buffer_slice(shaped), PROFILE_LAYOUTS, NULL, &normalized),
@@ -139,7 +139,7 @@ static void renamed_functions_and_files_are_gone_from_the_bytes(void **state)
     check_shaped(&rules, "main;<or$>;<or$> 6\nmain;idle 3\nmain;0x1234 (x) 1\n", &figures);
     assert_int_equal(figures.renamed, 3); /* work, shop.c, /bin/shop */
     struct buffer *request = small_otlp(1, "work");
-    struct buffer *shaped = profile_limit(&rules, buffer_slice(request), NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, buffer_slice(request), NULL, NULL, &figures);
     assert_non_null(memmem(request->data, request->size, "shop", 4));
     assert_null(memmem(shaped->data, shaped->size, "shop", 4));
     assert_null(memmem(shaped->data, shaped->size, "work", 4));
@@ -169,7 +169,7 @@ static void values_of_a_label_beyond_the_limit_become_one(void **state)
     struct error error;
     (void)state;
     struct slice request = sketch_request(&sketch);
-    struct buffer *shaped = profile_limit(&rules, request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, request, NULL, NULL, &figures);
     assert_int_equal(figures.other_values, 2);
     report_init(&report);
     assert_true(report_add(&report, buffer_slice(shaped), &error));
@@ -211,12 +211,17 @@ static void names_that_grow_without_end_are_refused(void **state)
     struct profile_rename rename = {.pattern = pattern_create(".+", &error)};
     rename.replacement = pattern_replacement_create(rename.pattern, text, &error);
     const struct profile_limit_rules rules = {.renames = &rename, .renames_count = 1};
-    struct profile_limit_figures figures;
-    struct budget budget;
-    budget_init(&budget, UINT64_MAX / 2);
-    assert_null(profile_limit(&rules, slice_of(out.data, out.size), &budget, &figures));
-    assert_int_equal(budget_used(&budget), 0);
-    budget_fini(&budget);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t limit = i == 0 ? UINT64_MAX / 2 : 8 << 20;
+        struct profile_limit_figures figures;
+        struct budget budget;
+        budget_init(&budget, limit);
+        assert_null(profile_limit(&rules, slice_of(out.data, out.size), NULL, &budget, &figures));
+        assert_int_equal(budget_used(&budget), 0);
+        assert_in_range(atomic_load(&budget.high_water), 1, limit);
+        assert_int_equal(figures.names_bytes > 0, i == 1);
+        budget_fini(&budget);
+    }
     pattern_replacement_destroy(rename.replacement);
     pattern_destroy(rename.pattern);
     profile_bytes_fini(&out);
@@ -249,7 +254,8 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
     rename.replacement = pattern_replacement_create(rename.pattern, "hidden", &error);
     const struct profile_limit_rules rules = {.renames = &rename, .renames_count = 1};
     budget_init(&budget, UINT64_MAX / 2);
-    struct buffer *shaped = profile_limit(&rules, slice_of(out.data, out.size), &budget, &figures);
+    struct buffer *shaped =
+        profile_limit(&rules, slice_of(out.data, out.size), NULL, &budget, &figures);
     assert_non_null(shaped);
     buffer_unref(shaped);
     budget_fini(&budget);
@@ -265,7 +271,7 @@ static void a_request_that_has_grown_beyond_32_bits_is_not_indexed(void **state)
     const struct slice large = slice_of("", (size_t)UINT32_MAX + 1);
     struct profile_limit_figures figures;
     (void)state;
-    assert_null(profile_limit(&rules, large, NULL, &figures));
+    assert_null(profile_limit(&rules, large, NULL, NULL, &figures));
 }
 
 int main(void)

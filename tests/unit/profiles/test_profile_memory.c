@@ -355,7 +355,7 @@ static enum budget_result limit_within(size_t shape, size_t count, uint64_t limi
     enum budget_result result = profile_measure_reserve(
         normalized.request, profile_limit_bytes(normalized.request), &budget, &reserve);
     if (result == BUDGET_GIVEN) {
-        struct buffer *shaped = profile_limit(&rules, normalized.request, &budget, &figures);
+        struct buffer *shaped = profile_limit(&rules, normalized.request, NULL, &budget, &figures);
         budget_release(&reserve);
         uint64_t charged = atomic_load(&budget.high_water);
         if (shaped == NULL || memory_watch_peak() > charged + SLACK_BYTES || charged > limit)

@@ -179,7 +179,7 @@ static void shape(struct slice request)
 {
     const struct profile_limit_rules rules = {.depth_max = 1, .label_values_max = 1};
     struct profile_limit_figures figures;
-    struct buffer *shaped = profile_limit(&rules, request, NULL, &figures);
+    struct buffer *shaped = profile_limit(&rules, request, NULL, NULL, &figures);
     assert_non_null(shaped);
     assert_int_equal(profile_oracle_strays(buffer_slice(shaped)), 0);
     buffer_unref(shaped);
