@@ -11,6 +11,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -95,6 +96,14 @@ static void free_scrape(struct scrape *scrape)
     budget_return(pool->settings.component->budget, scrape_bytes(pool));
 }
 
+static void on_last(void *arg)
+{
+    struct scrape *scrape = arg;
+    struct scrape_pool *pool = scrape->pool;
+    free_scrape(scrape);
+    stop_latch_release(&pool->users);
+}
+
 /* False: the budget has no room, or error has the reason. */
 static bool add_scrape(struct scrape_pool *pool, struct scrape_target *target, struct error *error)
 {
@@ -108,6 +117,7 @@ static bool add_scrape(struct scrape_pool *pool, struct scrape_target *target, s
     scrape->pool = pool;
     scrape->target = scrape_target_ref(target);
     scrape->generation = pool->generation;
+    scrape->last = (struct lane_job){.fn = on_last, .arg = scrape};
     timer_init(&scrape->timer, on_timer, scrape);
     scrape->next = pool->first;
     if (pool->first != NULL)
@@ -135,9 +145,9 @@ static bool add_scrape(struct scrape_pool *pool, struct scrape_target *target, s
 static void on_closed(void *arg)
 {
     struct scrape *scrape = arg;
-    struct scrape_pool *pool = scrape->pool;
-    free_scrape(scrape);
-    stop_latch_release(&pool->users);
+    scrape->has_no_client = true;
+    if (scrape->is_closing)
+        on_last(scrape);
 }
 
 static void close_scrape(struct scrape *scrape)
@@ -149,7 +159,10 @@ static void close_scrape(struct scrape *scrape)
     hash_table_remove(&pool->table, scrape->target->hash, scrape);
     struct scrape_counters *counters = pool->settings.counters;
     counter_set(&counters->targets, counter_read(&counters->targets) - 1);
-    http_client_close(scrape->client, on_closed, scrape);
+    if (!scrape->is_cut)
+        http_client_close(scrape->client, on_closed, scrape);
+    else if (scrape->has_no_client)
+        lane_defer(pool->lane, &scrape->last);
 }
 
 static void on_offered(struct receipt *receipt, const struct outcome *outcome, void *arg)
@@ -307,6 +320,7 @@ static bool take_body(struct slice bytes, void *arg)
 static void on_response(const struct http_result *result, void *arg)
 {
     struct scrape *scrape = arg;
+    scrape->is_asking = false;
     scrape->pool->settings.ops->responded(scrape, result);
 }
 
@@ -314,6 +328,7 @@ void scrape_get(struct scrape *scrape, uint64_t limit)
 {
     assert(scrape->is_running && scrape->body == NULL);
     scrape->started_ns = clock_now_ns();
+    scrape->is_asking = true;
     scrape->limit = limit;
     scrape->is_too_large = false;
     scrape->has_no_room = false;
@@ -565,7 +580,11 @@ void scrape_pool_stop(struct scrape_pool *pool)
         if (scrape->is_closing)
             continue;
         lane_timer_stop(pool->lane, &scrape->timer);
-        if (scrape->is_running)
+        /* The stop must not wait for a target's timeout. */
+        scrape->is_cut = scrape->is_asking && !pool->settings.scrapes_at_stop;
+        if (scrape->is_cut)
+            http_client_close(scrape->client, on_closed, scrape);
+        if (scrape->is_running || scrape->is_closing)
             continue;
         if (pool->settings.scrapes_at_stop && !scrape->is_leaving)
             begin(scrape);

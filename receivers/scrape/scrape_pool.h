@@ -78,13 +78,17 @@ struct scrape {
     uint64_t generation;
     struct scrape *next;
     struct scrape *previous;
-    bool has_begun;    /* it was scraped once */
-    bool is_running;   /* from due or leave to scrape_ended */
-    bool is_leaving;   /* the target is gone */
-    bool has_missed;   /* … and a scrape was due since: stale_ns is set */
-    bool is_ending;    /* its receiver marks its end */
-    bool is_closing;   /* not in the table any longer */
-    uint64_t stale_ns; /* Unix time of the first scrape that it has missed */
+    bool has_begun;       /* it was scraped once */
+    bool is_running;      /* from due or leave to scrape_ended */
+    bool is_leaving;      /* the target is gone */
+    bool has_missed;      /* … and a scrape was due since: stale_ns is set */
+    bool is_ending;       /* its receiver marks its end */
+    bool is_closing;      /* not in the table any longer */
+    bool is_asking;       /* the response is awaited */
+    bool is_cut;          /* the client closes, since the receiver stops */
+    bool has_no_client;   /* it has closed */
+    struct lane_job last; /* the end of a scrape that outlives its client */
+    uint64_t stale_ns;    /* Unix time of the first scrape that it has missed */
     /* of the scrape under way */
     uint64_t started_ns;
     uint64_t limit;      /* of the body; UINT64_MAX: none */

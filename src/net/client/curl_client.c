@@ -27,11 +27,14 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include <uv.h>
 
@@ -115,6 +118,22 @@ static long to_ms(uint64_t ns)
 {
     uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
     return ms > LONG_MAX ? LONG_MAX : (long)ms;
+}
+
+/* A back-end that vanishes without a word would cost every request on its HTTP/2 connection the
+ * timeout, until TCP gives up a quarter of an hour later: libcurl keeps such a connection. */
+static int on_socket(void *arg, curl_socket_t socket, curlsocktype purpose)
+{
+    const struct exchange *exchange = arg;
+    uint64_t timeout_ns = exchange->settings->timeout_ns;
+    assert(purpose == CURLSOCKTYPE_IPCXN);
+    (void)purpose;
+    if (timeout_ns == 0)
+        return CURL_SOCKOPT_OK;
+    long ms = to_ms(timeout_ns > HTTP2_PROBE_NS ? timeout_ns : HTTP2_PROBE_NS);
+    unsigned limit_ms = ms > INT_MAX ? INT_MAX : (unsigned)ms;
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms));
+    return CURL_SOCKOPT_OK;
 }
 
 static const char *name_override(const struct http_client_settings *settings)
@@ -641,7 +660,11 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     /* The proxy's response to CONNECT is not the back-end's. */
     library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* Else the lane would wait for a look-up that a timeout or the client's end has cut short. */
+    library->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    library->easy_setopt(easy, CURLOPT_SOCKOPTDATA, exchange);
     library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(request_timeout_ns(settings, post)));
     library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
     library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, to_ms(settings->idle_timeout_ns) / 1000);

@@ -652,9 +652,13 @@ static void on_job(void *arg)
         if (link->state != LINK_READY || !http2_client_has_room(link->http2))
             continue;
         struct grpc_call *call = client->waiting.first;
+        passed = 0;
+        if (call->deadline_ns != 0 && call->deadline_ns <= clock_now_ns()) {
+            on_deadline(&call->deadline, call); /* earlier than its timer, which is about to */
+            continue;
+        }
         list_remove(&client->waiting, call);
         call_start(call, link->http2);
-        passed = 0;
     }
     if (client->waiting.first == NULL || client->settings.waits_for_ready)
         return;

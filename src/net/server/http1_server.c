@@ -627,7 +627,7 @@ static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
         if (read_ns != 0 && read_ns < delay_ns)
             delay_ns = read_ns;
         /* The deadline of the first head began when the connection was opened. */
-        if (http1->has_served)
+        if (http1->has_served || http1->read_until_ns < http1->connection->deadline_ns)
             http_connection_set_deadline(http1->connection, delay_ns);
     }
     assert(!exchange->has_begun);

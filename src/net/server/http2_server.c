@@ -107,6 +107,8 @@ struct http2_stream {
     uint64_t reading_ns; /* start of reading the body */
     uint64_t discard_ns; /* start of discarding the rest of a body after the response; 0: none */
     size_t discarded;
+    uint64_t reply_ns; /* start of the response */
+    uint64_t flow_ns;  /* when it last made progress */
     unsigned headers_count;
     unsigned headers_capacity;
     struct http2_header *headers; /* headers_inline, or allocated */
@@ -175,7 +177,7 @@ struct http2_session {
     bool is_lingering; /* half-closed, waiting for the client to close */
     uint64_t now_ns;   /* start of this turn: the clock is not read per frame */
     uint64_t begun_ns;
-    uint64_t read_until_ns;   /* deadline of all bodies while the server stops; 0: none */
+    uint64_t read_until_ns;   /* deadline of bodies and responses while the server stops; 0: none */
     uint64_t headers_ns;      /* start of an incomplete header block; 0: none */
     size_t unread_bytes;      /* of the newest header block, in fields that nobody reads */
     uint64_t idle_ns;         /* when the last stream closed */
@@ -183,6 +185,7 @@ struct http2_session {
     uint64_t age_ns;          /* when the connection is too old, with jitter; UINT64_MAX: never */
     uint64_t drain_ns;        /* start of draining */
     uint64_t stall_ns;        /* since when responses wait for window; 0: none waits */
+    uint64_t resumed_ns;      /* when input was last read on: the client's windows come with it */
     uint64_t linger_ns;
 };
 
@@ -357,8 +360,10 @@ static void on_due_job(void *arg)
 
 static void resume_reading(struct http2_session *session)
 {
-    if (session->full == 0 && !http_connection_is_blocked(session->connection))
-        http_connection_resume(session->connection);
+    if (session->full > 0 || http_connection_is_blocked(session->connection))
+        return;
+    session->resumed_ns = clock_now_ns();
+    http_connection_resume(session->connection);
 }
 
 /* The request is held no longer, or has ended. */
@@ -530,6 +535,7 @@ static void stream_respond(struct http_request *request, const struct http_respo
         stream->trailers_count = trailers;
     }
     count_reply(stream, true);
+    stream->reply_ns = stream->flow_ns = clock_now_ns();
     http2_guard_progress(&session->guard);
     if (nghttp2_submit_response(session->nghttp2, stream->id, fields.rows, fields.count,
                                 has_body || response->is_stream ? &provider : NULL) != 0)
@@ -542,6 +548,7 @@ static void stream_respond(struct http_request *request, const struct http_respo
 static void resume_stream(struct http2_stream *stream)
 {
     count_reply(stream, true);
+    stream->flow_ns = clock_now_ns();
     if (stream->is_paused)
         nghttp2_session_resume_data(stream->session->nghttp2, stream->id);
     stream->is_paused = false;
@@ -1021,7 +1028,9 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
     (void)nghttp2;
     assert(session->abuse == HTTP2_NO_ABUSE);
     assert(!session->is_doomed);
-    session->headers_ns = 0;
+    /* A block keeps its deadline, however many frames it has. */
+    if (head->type != NGHTTP2_CONTINUATION)
+        session->headers_ns = 0;
     if (head->type == NGHTTP2_DATA) {
         struct http2_data_run *run = &session->data_run;
         bool is_padded = (head->flags & NGHTTP2_FLAG_PADDED) != 0;
@@ -1262,6 +1271,8 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
         session->is_doomed = true;
     if (frame->hd.type == NGHTTP2_DATA)
         session->stall_ns = 0;
+    if (frame->hd.type == NGHTTP2_DATA && stream != NULL)
+        stream->flow_ns = session->now_ns;
     if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream != NULL) {
         /* The response is written. A short rest of the body is read and dropped, unless the
@@ -1369,6 +1380,38 @@ static uint64_t drain_deadline(const struct http2_session *session)
     return session->is_aged && grace_ns > 0 ? session->drain_ns + grace_ns : UINT64_MAX;
 }
 
+/* Of a response that waits: for its own window, which other responses do not need, and for all of
+ * it, with a configured deadline or while the server stops. */
+static uint64_t reply_deadline(const struct http2_stream *stream)
+{
+    const struct http2_session *session = stream->session;
+    uint64_t write_ns = http_connection_settings(session->connection)->write_deadline_ns;
+    uint64_t due_ns = UINT64_MAX;
+    if (!stream->has_reply || stream->is_sent || stream->is_refused)
+        return UINT64_MAX;
+    if (write_ns > 0 && !stream->base.is_streaming)
+        due_ns = stream->reply_ns + write_ns;
+    if (session->read_until_ns > 0 && !stream->base.is_streaming)
+        due_ns = earlier(due_ns, session->read_until_ns > stream->reply_ns + HTTP_STOP_WRITE_NS
+                                     ? session->read_until_ns
+                                     : stream->reply_ns + HTTP_STOP_WRITE_NS);
+    bool is_read = session->full == 0 && !http_connection_is_blocked(session->connection);
+    if (is_read && nghttp2_session_get_stream_remote_window_size(session->nghttp2, stream->id) <= 0)
+        due_ns = earlier(due_ns, (stream->flow_ns > session->resumed_ns ? stream->flow_ns
+                                                                        : session->resumed_ns) +
+                                     HTTP2_WINDOW_STALL_NS);
+    return due_ns;
+}
+
+/* Alone: other responses of the connection go on. */
+static void end_reply(struct http2_stream *stream)
+{
+    assert(!stream->is_refused);
+    stream->is_refused = true;
+    nghttp2_submit_rst_stream(stream->session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
+                              NGHTTP2_CANCEL);
+}
+
 static uint64_t next_deadline(const struct http2_session *session, uint64_t now_ns)
 {
     const struct http_server_settings *settings = http_connection_settings(session->connection);
@@ -1378,6 +1421,7 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
         if (stream->discard_ns > 0)
             due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
+        due_ns = earlier(due_ns, reply_deadline(stream));
         if (!stream->base.is_reading || stream->is_due)
             continue;
         uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
@@ -1630,6 +1674,8 @@ static void expire(void *state)
             http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
         else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
             end_discard(stream);
+        else if (now_ns >= reply_deadline(stream))
+            end_reply(stream);
     }
     if (now_ns >= rest_deadline(session)) {
         /* Releases the pages of the frame buffer, which is empty between frames. */

@@ -98,7 +98,7 @@ static void arm_timer(struct http_connection *connection)
 }
 
 /* A configured write deadline is for the whole response; the default one is for progress. Who makes
- * none does not hold up a stop. */
+ * none, or little, does not hold up a stop. */
 static void start_write_deadline(struct http_connection *connection)
 {
     assert(connection->writes_waiting > 0);
@@ -106,6 +106,8 @@ static void start_write_deadline(struct http_connection *connection)
     if (delay_ns == 0)
         delay_ns = connection->server->is_stopping ? HTTP_STOP_WRITE_NS : WRITE_STALL_NS;
     connection->write_deadline_ns = clock_now_ns() + delay_ns;
+    if (connection->server->is_stopping && connection->write_until_ns == UINT64_MAX)
+        connection->write_until_ns = clock_now_ns() + HTTP_STOP_READ_NS;
     if (connection->write_deadline_ns > connection->write_until_ns)
         connection->write_deadline_ns = connection->write_until_ns;
     connection->write_waiting_bytes = uv_stream_get_write_queue_size(stream_of(connection));
@@ -134,7 +136,8 @@ static void on_timer(struct timer *timer, void *arg)
     if (connection->write_deadline_ns <= now_ns) {
         assert(connection->writes_waiting > 0);
         size_t waiting = uv_stream_get_write_queue_size(stream_of(connection));
-        bool is_stall_only = connection->server->settings.write_deadline_ns == 0;
+        bool is_stall_only = connection->server->settings.write_deadline_ns == 0 &&
+                             now_ns < connection->write_until_ns;
         if (is_stall_only && waiting < connection->write_waiting_bytes)
             start_write_deadline(connection);
         else

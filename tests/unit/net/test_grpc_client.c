@@ -639,6 +639,36 @@ static void a_call_without_limit_says_no_timeout(void **state)
     tear_down(&fixture);
 }
 
+static void on_slow_done(const struct grpc_result *result, void *arg)
+{
+    clock_fake_advance(6 * (uint64_t)NS_PER_S);
+    on_done(result, arg);
+}
+
+/* Its turn and its deadline come in the same turn of the lane. */
+static void a_call_is_not_sent_after_its_deadline(void **state)
+{
+    static const struct grpc_backend_step steps[] = {{.status = "0"}};
+    struct fixture fixture;
+    struct posted *posted = mem_zalloc(sizeof(*posted));
+    (void)state;
+    set_up_with(&fixture, &(struct grpc_backend_settings){.streams_max = 1}, steps, 1);
+    open_client(&fixture);
+    *posted = (struct posted){.seen = &fixture.seen};
+    grpc_client_post(fixture.client, &(struct grpc_post){.path = path,
+                                                         .parts = posted->parts,
+                                                         .parts_count = 0,
+                                                         .bytes = 0,
+                                                         .done = on_slow_done,
+                                                         .arg = posted});
+    post(&fixture);
+    turn_until(&fixture, fixture.seen.done == 2);
+    turn_some(&fixture);
+    assert_int_equal(fixture.seen.last.code, STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(grpc_backend_calls(fixture.backend), 1);
+    tear_down(&fixture);
+}
+
 static void closing_ends_what_is_under_way(void **state)
 {
     static const struct grpc_backend_step steps[] = {{.is_held = true, .status = "0"}};
@@ -799,6 +829,7 @@ int main(void)
         cmocka_unit_test(a_late_response_resets_the_stream),
         cmocka_unit_test(a_flood_of_headers_ends_the_connection),
         cmocka_unit_test(a_call_without_limit_says_no_timeout),
+        cmocka_unit_test(a_call_is_not_sent_after_its_deadline),
         cmocka_unit_test(closing_ends_what_is_under_way),
         cmocka_unit_test(calls_wait_for_the_edits_of_their_metadata),
     };

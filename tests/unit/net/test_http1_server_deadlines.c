@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -152,6 +153,32 @@ static void a_client_that_does_not_read_does_not_hold_up_a_stop(void **state)
     loopback_close(client);
 }
 
+static void a_client_that_reads_slowly_does_not_hold_up_a_stop(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    const int room = LOOPBACK_TEXT_MAX / 4;
+    setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    loopback_send(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    http_fixture_expect_requests(fixture, 1);
+    loopback_settle(client);
+    http_fixture_stop(fixture);
+    size_t total = client->size;
+    for (uint64_t passed = 0; passed < HTTP_STOP_READ_NS; passed += HTTP_STOP_WRITE_NS - NS_PER_S) {
+        loopback_forget(client);
+        loopback_settle(client);
+        total += client->size;
+        assert_int_equal(fixture->ends, 0);
+        clock_fake_advance(HTTP_STOP_WRITE_NS - NS_PER_S);
+    }
+    assert_true(total < LARGE_RESPONSE_BYTES);
+    loopback_forget(client);
+    loopback_settle(client);
+    loopback_turn_until(fixture->lane, &fixture->has_stopped);
+    assert_int_equal(fixture->ends, 1);
+    loopback_close(client);
+}
+
 static void what_waits_for_a_reader_is_charged(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -230,6 +257,16 @@ static void a_read_timeout_is_for_the_whole_request(void **state)
     loopback_close(client);
 }
 
+static void a_read_timeout_is_for_the_first_head_too(void **state)
+{
+    struct loopback *client = http_fixture_connect(*state);
+    loopback_send(client, "POST /echo HTTP/1.1\r\n");
+    loopback_settle(client);
+    clock_fake_advance((uint64_t)5 * NS_PER_S);
+    loopback_expect(client, "HTTP/1.1 408 ");
+    loopback_close(client);
+}
+
 static void a_write_timeout_is_for_the_whole_response(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -277,10 +314,12 @@ int main(void)
         LIVE(a_slow_body_does_not_hold_up_a_stop),
         LIVE(a_client_that_does_not_read_is_cut_off),
         LIVE(a_client_that_does_not_read_does_not_hold_up_a_stop),
+        LIVE(a_client_that_reads_slowly_does_not_hold_up_a_stop),
         LIVE(what_waits_for_a_reader_is_charged),
         LIVE(a_slow_reader_gets_all_of_a_large_response),
         IMPATIENT(keep_alive_can_be_switched_off),
         IMPATIENT(a_read_timeout_is_for_the_whole_request),
+        IMPATIENT(a_read_timeout_is_for_the_first_head_too),
         IMPATIENT(a_write_timeout_is_for_the_whole_response),
         IMPATIENT(a_write_timeout_is_for_all_of_a_lent_response),
     };

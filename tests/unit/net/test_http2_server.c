@@ -1625,12 +1625,14 @@ static void silence_is_ended_by_deadlines(void **state)
         const char *what;
         bool greets;
         bool begins_headers;
+        bool continues;
         uint64_t not_before_s;
         uint64_t within_s; /* of that */
     } rows[] = {
-        {"nothing at all", false, false, 9, 2},
-        {"a header block without end", true, true, 9, 2},
-        {"an idle connection", true, false, 299, 35},
+        {"nothing at all", false, false, false, 9, 2},
+        {"a header block without end", true, true, false, 9, 2},
+        {"a continued header block without end", true, true, true, 9, 2},
+        {"an idle connection", true, false, false, 299, 35},
     };
     (void)state;
     listen_with(&(struct http_server_settings){.streams_max = 0});
@@ -1640,6 +1642,8 @@ static void silence_is_ended_by_deadlines(void **state)
             h2_peer_greet(peer);
         if (rows[i].begins_headers)
             h2_peer_frame(peer, NGHTTP2_HEADERS, 0, 1, half_block, sizeof(half_block));
+        if (rows[i].continues)
+            h2_peer_frame(peer, NGHTTP2_CONTINUATION, 0, 1, half_block, 1);
         turn(peer, 5);
         advance(peer, rows[i].not_before_s * NS_PER_S);
         if (peer->has_ended)
@@ -1726,6 +1730,58 @@ static void a_response_that_gets_no_window_ends_the_connection(void **state)
     assert_true(peer->has_ended);
     assert_int_equal(ended_count, 1);
     assert_int_equal(http_server_figures(server).aborted_total, 1);
+    h2_peer_close(peer);
+}
+
+static void greet_without_window(struct h2_peer *peer)
+{
+    static const uint8_t no_window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 0, 0, 0};
+    h2_peer_write(peer, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, no_window, sizeof(no_window));
+}
+
+static void grant(struct h2_peer *peer, uint32_t id, uint8_t bytes)
+{
+    const uint8_t window[] = {0, 0, 0, bytes};
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, id, window, sizeof(window));
+}
+
+/* However long others on its connection go on. */
+static void a_response_that_gets_no_window_is_reset_among_others(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    greet_without_window(peer);
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    for (unsigned i = 1; i <= 3; i++) {
+        raw_request(peer, 2 * i + 1, true);
+        grant(peer, 2 * i + 1, 5);
+        advance(peer, 2 * (uint64_t)NS_PER_S);
+    }
+    assert_int_equal(requests_count, 4);
+    assert_int_equal(ended_count, 4);
+    assert_false(peer->has_ended);
+    h2_peer_close(peer);
+}
+
+/* A byte now and then does not extend the time for the whole response. */
+static void a_response_of_little_window_is_reset_after_the_write_deadline(void **state)
+{
+    (void)state;
+    listen_with(&(struct http_server_settings){.write_deadline_ns = 6 * (uint64_t)NS_PER_S});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    greet_without_window(peer);
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(ended_count, 0);
+        grant(peer, 1, 1);
+        advance(peer, 2 * (uint64_t)NS_PER_S - (i == 2 ? NS_PER_MS : 0));
+    }
+    assert_int_equal(ended_count, 1);
+    assert_false(peer->has_ended);
     h2_peer_close(peer);
 }
 
@@ -1878,6 +1934,27 @@ static void a_deaf_client_cannot_delay_the_stop(void **state)
     h2_peer_close(peer);
 }
 
+static void a_response_of_little_window_cannot_delay_the_stop(void **state)
+{
+    (void)state;
+    static uint8_t body[64];
+    reply = slice_of(body, sizeof(body));
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    greet_without_window(peer);
+    raw_request(peer, 1, true);
+    turn(peer, 5);
+    http_server_stop(server, on_stopped, NULL);
+    for (uint64_t passed = 0; passed < HTTP_STOP_READ_NS + 2 * NS_PER_S; passed += 2 * NS_PER_S) {
+        if (!peer->has_ended)
+            grant(peer, 1, 1);
+        advance(peer, 2 * (uint64_t)NS_PER_S);
+    }
+    assert_true(is_stopped);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
 /* Every allocation on the way is refused once: nothing leaks, nothing crashes. */
 static void refused_allocations_end_requests_or_connections(void **state)
 {
@@ -1954,12 +2031,15 @@ int main(void)
         ROW(a_body_that_never_comes_fails_after_its_request_was_held),
         ROW(a_steady_body_is_awaited),
         ROW(a_response_that_gets_no_window_ends_the_connection),
+        ROW(a_response_that_gets_no_window_is_reset_among_others),
+        ROW(a_response_of_little_window_is_reset_after_the_write_deadline),
         ROW(idle_connections_return_memory),
         ROW(an_old_connection_is_drained),
         ROW(grace_ends_an_old_connection),
         ROW(stopping_lets_requests_finish),
         ROW(a_slow_body_cannot_delay_the_stop),
         ROW(a_deaf_client_cannot_delay_the_stop),
+        ROW(a_response_of_little_window_cannot_delay_the_stop),
         ROW(refused_allocations_end_requests_or_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -605,6 +605,27 @@ static void test_a_stop_marks_no_ends(void **state)
     assert_int_equal(count(CLOSED, "a") + count(CLOSED, "b"), 2);
 }
 
+/* Otherwise what waits behind would be lost once the drain's time is over. */
+static void test_a_stop_cuts_off_a_target_that_does_not_respond(void **state)
+{
+    static const struct backend_step mute = {.response = "HTTP/1.1 "};
+    (void)state;
+    scripted_backend_destroy(backend);
+    backend = scripted_backend_create(lanes[0], &mute, 1);
+    write_targets("a");
+    begin(1);
+    for (unsigned i = 0; i < INTERVAL_NS / S + 1 && running == 0; i++) {
+        clock_fake_advance(S);
+        for (unsigned k = 0; k < QUIET_TURNS; k++)
+            lane_turn(lanes[0]);
+    }
+    assert_int_equal(running, 1);
+    for (unsigned k = 0; k < TURNS_MAX && scripted_backend_requests(backend) == 0; k++)
+        lane_turn(lanes[0]);
+    end();
+    assert_int_equal(count(CLOSED, "a"), 1);
+}
+
 #define LIST(type, body)                                                                           \
     {                                                                                              \
         .response = "HTTP/1.1 200 OK\r\nContent-Type: " type "\r\nConnection: close\r\n\r\n" body, \
@@ -781,6 +802,7 @@ int main(void)
         TEST(test_long_urls_are_left_out),
         TEST(test_a_bad_file_keeps_its_targets),
         TEST(test_a_stop_marks_no_ends),
+        TEST(test_a_stop_cuts_off_a_target_that_does_not_respond),
         TEST(test_a_server_lists_targets),
         TEST(test_lanes_share_the_targets),
         TEST(test_equal_targets_are_scraped_once),
