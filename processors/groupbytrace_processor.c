@@ -442,7 +442,7 @@ static void close_lane(struct groupbytrace *self)
     self->are_all_closed = true;
     for (unsigned i = 0; i < self->lanes; i++) {
         struct groupbytrace *peer = self->peers[i];
-        if (peer == self)
+        if (peer == self || !peer->base.is_started) /* the service could not start */
             continue;
         peer->closed.fn = on_all_closed;
         lane_post(peer->base.lane, &peer->closed);

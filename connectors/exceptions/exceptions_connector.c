@@ -94,12 +94,20 @@ static const struct counter_row exceptions_counters[] = {
     COUNTER_END,
 };
 
+struct exceptions;
+
 /* What all instances share. */
 struct exceptions_shared {
     struct exception_keys keys; /* constant */
     _Atomic bool has_requests;  /* some came since the last flush */
+    struct exceptions *flusher; /* of metrics, on lane 0; constant once it is created */
+    /* Under the lock. */
     pthread_mutex_t lock;
-    struct exception_store store; /* under the lock */
+    struct exception_store store;
+    unsigned helped;  /* requests that helpers count in */
+    bool is_stopping; /* the flusher is: it waits for them */
+    bool is_waking;   /* wake is on its way to lane 0 */
+    struct lane_task wake;
 };
 
 struct exceptions {
@@ -216,16 +224,32 @@ static enum metric_piece write_piece(struct component *component, uint64_t wall_
     return piece;
 }
 
+/* While it stops: if a helper still has a request, of this lane or of another, the flush after that
+ * one ends here again. */
 static void on_idle(struct component *component)
 {
     struct exceptions *self = exceptions_of(component);
     struct exceptions_shared *shared = shared_of(self);
-    if (!self->is_stopping || self->helped > 0) /* then the end of that one ends here again */
+    if (!self->is_stopping)
         return;
     pthread_mutex_lock(&shared->lock);
-    exception_store_clear(&shared->store);
+    bool is_over = !shared->is_waking && shared->helped == 0;
+    if (is_over)
+        exception_store_clear(&shared->store);
     pthread_mutex_unlock(&shared->lock);
-    component_stopped(component);
+    if (is_over)
+        component_stopped(component);
+}
+
+/* While lane 0 stops: the helper of another lane has counted in its request. */
+static void on_wake(struct lane_task *task)
+{
+    struct exceptions_shared *shared =
+        (struct exceptions_shared *)((char *)task - offsetof(struct exceptions_shared, wake));
+    pthread_mutex_lock(&shared->lock);
+    shared->is_waking = false;
+    pthread_mutex_unlock(&shared->lock);
+    metric_flush_ask(&shared->flusher->flush);
 }
 
 static void on_flush_time(struct timer *timer, void *arg)
@@ -326,6 +350,25 @@ static void conclude(struct exceptions_request *request)
     end_request(request, &outcome_accepted);
 }
 
+/* A request of metrics is with a helper, or no more. */
+static void count_helped(struct exceptions *self, bool begins)
+{
+    struct exceptions_shared *shared = shared_of(self);
+    if (self->base.output != METRICS)
+        return;
+    pthread_mutex_lock(&shared->lock);
+    assert(begins || shared->helped > 0);
+    if (begins)
+        shared->helped++;
+    else
+        shared->helped--;
+    bool wakes = !begins && shared->is_stopping && !shared->is_waking && shared->flusher != self;
+    shared->is_waking |= wakes;
+    pthread_mutex_unlock(&shared->lock);
+    if (wakes)
+        lane_post(shared->flusher->base.lane, &shared->wake);
+}
+
 static void finish(struct exceptions *self);
 
 static void on_read(struct helper_work *work)
@@ -333,6 +376,7 @@ static void on_read(struct helper_work *work)
     struct exceptions_request *request = (struct exceptions_request *)work;
     struct exceptions *self = request->owner;
     conclude(request);
+    count_helped(self, false);
     assert(self->helped > 0);
     self->helped--;
     if (self->is_stopping && self->helped == 0)
@@ -353,6 +397,9 @@ static bool exceptions_create(struct component *component, struct error *error)
     (void)error;
     timer_init(&self->flush_timer, on_flush_time, self);
     metric_flush_init(&self->flush, component, write_piece, on_idle);
+    shared_of(self)->wake.fn = on_wake;
+    if (is_flusher(self))
+        shared_of(self)->flusher = self;
     return true;
 }
 
@@ -384,6 +431,7 @@ static void exceptions_consume(struct component *component, struct batch *batch,
     if (batch->bytes >= EXCEPTIONS_HELPED_BYTES_MIN) {
         assert(!self->is_stopping);
         self->helped++;
+        count_helped(self, true);
         lane_help(component->lane, &request->work);
         return;
     }
@@ -392,15 +440,21 @@ static void exceptions_consume(struct component *component, struct batch *batch,
 }
 
 /* Nothing comes any more, and nothing is with the helper. The last counts go on before the
- * pipelines downstream stop; those of other lanes' helpers may be too late for that. */
+ * pipelines downstream stop. */
 static void finish(struct exceptions *self)
 {
-    if (is_flusher(self) && atomic_load(&shared_of(self)->has_requests))
-        metric_flush_ask(&self->flush);
-    else if (is_flusher(self))
-        metric_flush_finish(&self->flush);
-    else
+    struct exceptions_shared *shared = shared_of(self);
+    if (!is_flusher(self)) {
         component_stopped(&self->base);
+        return;
+    }
+    pthread_mutex_lock(&shared->lock);
+    shared->is_stopping = true;
+    pthread_mutex_unlock(&shared->lock);
+    if (atomic_load(&shared->has_requests))
+        metric_flush_ask(&self->flush);
+    else
+        metric_flush_finish(&self->flush);
 }
 
 static void exceptions_stop(struct component *component)

@@ -363,6 +363,7 @@ static void flush(struct span_metrics *self)
         return;
     self->is_last = self->is_stopping;
     if (shared_of(self)->lanes == 1) {
+        self->stage = FLUSH_WRITING; /* what is refused at once begins no other flush */
         series_export_begin(&self->export, clock_wall_ns(), clock_now_ns());
         write_next(self);
         return;

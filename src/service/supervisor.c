@@ -42,6 +42,7 @@ struct supervisor {
     enum end_reason end_reason;
     bool is_stopping;
     bool is_forced;
+    bool is_reload_due;    /* asked for while another one was under way */
     uint64_t signalled_ns; /* time of the signal to end; 0: none yet */
 };
 
@@ -247,10 +248,14 @@ static void on_signal(struct supervisor *self, int number)
                     "Shutdown is already in progress; another interrupt (Ctrl-C) cuts it short.");
         } else {
             self->signalled_ns = clock_now_ns();
-            if (!self->is_stopping)
+            if (!self->is_stopping) {
                 stop(self, END_SIGNAL);
-            else if (self->end_reason == END_RELOAD)
+            } else if (self->end_reason == END_RELOAD) {
+                /* Nothing follows that would take over what was kept for it. */
                 self->end_reason = END_SIGNAL;
+                inherited_listeners_end();
+                reload_state_end();
+            }
         }
     } else if (!self->is_stopping) {
         log_warn(NULL, "Config updated, restart service");
@@ -263,6 +268,8 @@ static void on_signal(struct supervisor *self, int number)
         inherited_listeners_begin();
         reload_state_begin();
         stop(self, END_RELOAD);
+    } else if (self->end_reason == END_RELOAD) {
+        self->is_reload_due = true;
     }
 }
 
@@ -334,6 +341,9 @@ static void run_once(struct supervisor *self)
     if (self->service != NULL) {
         if (!is_started)
             stop(self, END_FAILED);
+        else if (self->is_reload_due)
+            kill(getpid(), SIGHUP); /* the files may have changed since they were read */
+        self->is_reload_due = false;
         /* Without a thread for each lane even an orderly stop is impossible: the process ends. */
         assert(self->lanes_count > 0);
         for (unsigned i = 1; i < self->lanes_count; i++) {

@@ -14,6 +14,7 @@
 #include "src/base/budget.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
+#include "src/base/stop_latch.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
@@ -232,6 +233,43 @@ static void a_stop_waits_for_the_flush_and_for_the_helper(void **state)
     mem_free((void *)(uintptr_t)bytes.data);
 }
 
+static void on_both_stopped(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* The same of a request that is with the helper of another lane: its counts are sent, too. */
+static void a_stop_waits_for_the_helpers_of_all_lanes(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on(CONFIG("", METRICS_OUT), 2);
+    struct test_exporter *a = holder(h, 0, METRICS);
+    struct component *first = harness_connector(h, "exceptions", TRACES, METRICS);
+    struct component *second = first->next_lane;
+    struct slice bytes = request_of(1 << 18, 2000);
+    struct batch *batch = plain_request(NULL, TRACES, bytes, 1);
+    struct receipt receipt;
+    bool have_stopped = false;
+    struct stop_latch latch = {.fn = on_both_stopped, .arg = &have_stopped, .pending = 2};
+    receipt_init(&receipt, count_taken, second);
+    ledger_receive(second->ledger, batch, 1);
+    component_consume(second, batch, &receipt);
+    first->stopping = second->stopping = &latch;
+    first->factory->stop(first);
+    second->factory->stop(second);
+    assert_int_equal(latch.pending, 2);
+    harness_turn(h);
+    assert_int_equal(a->held_count, 1);
+    assert_false(have_stopped);
+    test_exporter_release(a, RESULT_OK);
+    harness_turn(h);
+    assert_true(have_stopped);
+    assert_true(harness_totals(h, METRICS).delivered > 0);
+    harness_destroy(h);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)bytes.data);
+}
+
 static void one_connector_can_do_both(void **state)
 {
     (void)state;
@@ -337,6 +375,7 @@ int main(void)
         cmocka_unit_test(records_have_what_the_span_has),
         cmocka_unit_test(counts_come_once_a_second),
         cmocka_unit_test(a_stop_waits_for_the_flush_and_for_the_helper),
+        cmocka_unit_test(a_stop_waits_for_the_helpers_of_all_lanes),
         cmocka_unit_test(one_connector_can_do_both),
         cmocka_unit_test(large_requests_go_through_the_helper_in_pieces),
         cmocka_unit_test(records_take_sixteen_times_the_request_at_most),

@@ -9,17 +9,25 @@
 #include "src/cli/components.h"
 #include "src/config/component_set.h"
 #include "src/config/config.h"
+#include "src/config/field.h"
 #include "src/service/service.h"
+#include "src/service/supervisor.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-enum { LANES = 2, TURNS_MAX = 1000000, YAML_MAX = 2048 };
+enum { LANES = 2, TURNS_MAX = 1000000, YAML_MAX = 2048, FACTORIES_MAX = 256 };
 
 enum life { ONLY_MADE, NEVER_STARTED, WHOLE, LIVES };
 
@@ -73,6 +81,149 @@ static const struct {
      "client_id: a, client_secret: b, token_url: \"http://127.0.0.1:9/\""},
 };
 
+/* Components whose start fails on one lane, and that are the last of their kind to start there. */
+static unsigned failing_lane = LANES;
+
+static bool fail_to_start(struct component *self, struct error *error)
+{
+    return lane_index(self->lane) != failing_lane || error_set(error, "it fails");
+}
+
+static void pass_on(struct component *self, struct batch *batch, struct receipt *receipt)
+{
+    component_consume(self->next, batch, receipt);
+}
+
+#define ALL_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
+
+static const struct component_factory failing_receiver = {
+    .type = "zz_fails",
+    .kind = RECEIVER,
+    .stability = "stable",
+    .signals = ALL_SIGNALS,
+    .instance_size = sizeof(struct component),
+    .start = fail_to_start,
+};
+
+static const struct component_factory failing_processor = {
+    .type = "zz_fails",
+    .kind = PROCESSOR,
+    .stability = "stable",
+    .signals = ALL_SIGNALS,
+    .instance_size = sizeof(struct component),
+    .start = fail_to_start,
+    .consume = pass_on,
+};
+
+/* An extension that asks for a reload to "b" when it starts as "a", and for another to "c" when
+ * that one stops. As "c" it ends the daemon, and as "b" if no further reload is asked for. */
+struct probe_config {
+    const char *name;
+};
+
+struct probe {
+    struct component base;
+    struct lane_job job;
+};
+
+static const struct config_field probe_fields[] = {
+    CONFIG_TEXT(struct probe_config, name, "name", "", "A name."),
+    CONFIG_END,
+};
+
+static char probe_path[64]; /* of the configuration */
+static char probe_seen[8];  /* the names, in order */
+
+static void probe_write(const char *name)
+{
+    FILE *file = fopen(probe_path, "w");
+    assert_non_null(file);
+    fprintf(file,
+            "receivers: {nop: {}}\nexporters: {nop: {}}\nextensions: {zz_probe: {name: %s}}\n"
+            "service: {lanes: 1, telemetry: {metrics: {level: none}, logs: {level: error}},"
+            " extensions: [zz_probe], pipelines: {traces: {receivers: [nop], exporters: [nop]}}}\n",
+            name);
+    fclose(file);
+}
+
+static bool is_reload_pending(void)
+{
+    sigset_t set;
+    sigpending(&set);
+    return sigismember(&set, SIGHUP) == 1;
+}
+
+static void probe_look(void *arg)
+{
+    (void)arg;
+    if (!is_reload_pending())
+        kill(getpid(), SIGTERM);
+}
+
+static bool probe_start(struct component *component, struct error *error)
+{
+    const struct probe_config *config = component->config;
+    struct probe *self = (struct probe *)component;
+    (void)error;
+    strncat(probe_seen, config->name, 1);
+    if (strcmp(config->name, "a") == 0) {
+        probe_write("b");
+        kill(getpid(), SIGHUP);
+    } else if (strcmp(config->name, "b") == 0) {
+        self->job = (struct lane_job){.fn = probe_look, .arg = self};
+        lane_defer(component->lane, &self->job); /* before signals are read */
+    } else {
+        kill(getpid(), SIGTERM);
+    }
+    return true;
+}
+
+static void probe_wait(void *arg)
+{
+    struct probe *self = arg;
+    if (is_reload_pending())
+        lane_defer(self->base.lane, &self->job);
+    else
+        component_stopped(&self->base);
+}
+
+static void probe_stop(struct component *component)
+{
+    struct probe *self = (struct probe *)component;
+    const struct probe_config *config = component->config;
+    self->job = (struct lane_job){.fn = probe_wait, .arg = self};
+    if (strcmp(config->name, "a") == 0) {
+        probe_write("c");
+        kill(getpid(), SIGHUP);
+    }
+    lane_defer(component->lane, &self->job);
+}
+
+static const struct component_factory probe_extension = {
+    .type = "zz_probe",
+    .kind = EXTENSION,
+    .stability = "stable",
+    .instance_size = sizeof(struct probe),
+    .config_size = sizeof(struct probe_config),
+    .fields = probe_fields,
+    .start = probe_start,
+    .stop = probe_stop,
+};
+
+/* The built-in ones and those. */
+static const struct component_factory *factories[FACTORIES_MAX];
+
+static void fill_factories(void)
+{
+    size_t count = 0;
+    for (; components[count] != NULL; count++)
+        factories[count] = components[count];
+    assert_true(count + 4 <= FACTORIES_MAX);
+    factories[count++] = &failing_receiver;
+    factories[count++] = &failing_processor;
+    factories[count] = &probe_extension;
+}
+
 static const char *keys_of(const struct component_factory *factory)
 {
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
@@ -83,11 +234,20 @@ static const char *keys_of(const struct component_factory *factory)
 
 /* A pipeline of nop around the component; behind a connector, one for each signal that it gives. */
 static void write_yaml(char yaml[static YAML_MAX], const struct component_factory *factory,
-                       enum signal_kind signal)
+                       enum signal_kind signal, enum component_kind failing)
 {
     const char *users[] = {
         [RECEIVER] = "nop", [PROCESSOR] = "", [EXPORTER] = "nop", [EXTENSION] = ""};
+    char both[YAML_MAX / 4];
     users[factory->kind == CONNECTOR ? EXPORTER : factory->kind] = factory->type;
+    if (failing == PROCESSOR) {
+        snprintf(both, sizeof(both), "zz_fails%s%s", factory->kind == PROCESSOR ? ", " : "",
+                 users[PROCESSOR]);
+        users[PROCESSOR] = both;
+    } else if (failing == RECEIVER) {
+        snprintf(both, sizeof(both), "%s, zz_fails", users[RECEIVER]);
+        users[RECEIVER] = both;
+    }
     /* An exporter that brings what arrives to an extension of its name. */
     bool has_extension = factory->kind == EXPORTER && strcmp(factory->type, "explore") == 0;
     if (has_extension)
@@ -108,10 +268,12 @@ static void write_yaml(char yaml[static YAML_MAX], const struct component_factor
             used +=
                 (size_t)snprintf(yaml + used, YAML_MAX - used,
                                  "extensions:\n  %s: {endpoint: \"127.0.0.1:0\"}\n", factory->type);
-        if (has_nop || has_own)
-            used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s",
+        bool has_failing = kind == (int)failing && kind != EXTENSION;
+        if (has_nop || has_own || has_failing)
+            used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s%s",
                                      component_kind_section((enum component_kind)kind),
-                                     has_nop ? "  nop:\n" : "", has_own ? own : "");
+                                     has_nop ? "  nop:\n" : "", has_own ? own : "",
+                                     has_failing ? "  zz_fails:\n" : "");
     }
     used += (size_t)snprintf(yaml + used, YAML_MAX - used,
                              "service:\n  telemetry: {metrics: {level: none}}\n"
@@ -132,7 +294,7 @@ static struct config *load(const char *yaml)
 {
     struct config_problems problems = {0};
     struct config *config = config_load(
-        &(struct config_request){.locations = &yaml, .locations_count = 1, .factories = components},
+        &(struct config_request){.locations = &yaml, .locations_count = 1, .factories = factories},
         &problems);
     for (size_t i = 0; config == NULL && i < problems.count; i++)
         print_error("%s\n", problems.texts[i]);
@@ -174,9 +336,102 @@ static void live(const struct config *config, enum life life, unsigned lanes_cou
         lane_destroy(lanes[i]);
 }
 
+/* Some components have started, on some lanes, and others have not: an orderly stop follows. */
+static void live_through_a_failed_start(const struct config *config, unsigned lane,
+                                        const char *reason)
+{
+    struct error error = {.text = ""};
+    struct lane *lanes[LANES];
+    for (unsigned i = 0; i < LANES; i++)
+        lanes[i] = lane_create(i);
+    struct service *service = service_create(config, lanes, LANES, &error);
+    if (service == NULL)
+        fail_msg("%s", error.text);
+    failing_lane = lane;
+    assert_false(service_start(service, &error));
+    assert_non_null(strstr(error.text, reason));
+    stop(service, lanes, LANES);
+    service_destroy(service);
+    for (unsigned i = 0; i < LANES; i++)
+        lane_destroy(lanes[i]);
+}
+
+static void every_component_stops_after_a_failed_start(void **state)
+{
+    (void)state;
+    fill_factories();
+    for (size_t i = 0; components[i] != NULL; i++) {
+        unsigned signals =
+            components[i]->kind == EXTENSION ? SIGNAL_TRACES : components[i]->signals;
+        print_message("  %s\n", components[i]->type);
+        for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
+            static const enum component_kind kinds[] = {PROCESSOR, RECEIVER};
+            if ((signals & (1u << signal)) == 0 && components[i]->connects[signal] == 0)
+                continue;
+            for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+                char yaml[YAML_MAX];
+                write_yaml(yaml, components[i], (enum signal_kind)signal, kinds[k]);
+                struct config *config = load(yaml);
+                assert_non_null(config);
+                for (unsigned lane = 0; lane < LANES; lane++)
+                    live_through_a_failed_start(config, lane, "it fails");
+                config_destroy(config);
+            }
+        }
+    }
+}
+
+/* A port on which somebody else listens. Returns the socket. */
+static int take_port(unsigned *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void every_component_stops_after_it_finds_its_port_in_use(void **state)
+{
+    static const char any[] = "127.0.0.1:0";
+    unsigned port;
+    int fd = take_port(&port);
+    (void)state;
+    fill_factories();
+    for (size_t i = 0; components[i] != NULL; i++) {
+        char yaml[YAML_MAX];
+        char taken[YAML_MAX];
+        unsigned signals =
+            components[i]->kind == EXTENSION ? SIGNAL_TRACES : components[i]->signals;
+        size_t used = 0;
+        if (signals == 0)
+            continue;
+        write_yaml(yaml, components[i], (enum signal_kind)__builtin_ctz(signals), EXTENSION);
+        const char *at = yaml;
+        if (strstr(yaml, any) == NULL)
+            continue;
+        print_message("  %s\n", components[i]->type);
+        for (const char *end; (end = strstr(at, any)) != NULL; at = end + strlen(any))
+            used += (size_t)snprintf(taken + used, sizeof(taken) - used, "%.*s127.0.0.1:%u",
+                                     (int)(end - at), at, port);
+        snprintf(taken + used, sizeof(taken) - used, "%s", at);
+        struct config *config = load(taken);
+        assert_non_null(config);
+        live_through_a_failed_start(config, LANES, "address already in use");
+        config_destroy(config);
+    }
+    close(fd);
+}
+
 static void every_component_lives_through_every_life(void **state)
 {
     (void)state;
+    fill_factories();
     for (size_t i = 0; components[i] != NULL; i++) {
         unsigned signals =
             components[i]->kind == EXTENSION ? SIGNAL_TRACES : components[i]->signals;
@@ -185,7 +440,7 @@ static void every_component_lives_through_every_life(void **state)
             char yaml[YAML_MAX];
             if ((signals & (1u << signal)) == 0 && components[i]->connects[signal] == 0)
                 continue;
-            write_yaml(yaml, components[i], (enum signal_kind)signal);
+            write_yaml(yaml, components[i], (enum signal_kind)signal, EXTENSION);
             struct config *config = load(yaml);
             assert_non_null(config);
             for (int life = 0; life < LIVES; life++)
@@ -194,6 +449,62 @@ static void every_component_lives_through_every_life(void **state)
             config_destroy(config);
         }
     }
+}
+
+/* Both signals are there when the daemon first looks. */
+static void a_signal_to_end_during_a_reload_leaves_no_socket(void **state)
+{
+    char directory[] = "/tmp/spanflame-life-XXXXXX";
+    char path[64];
+    char yaml[YAML_MAX];
+    const char *location = yaml;
+    sigset_t set;
+    sigset_t before;
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/socket", directory);
+    snprintf(yaml, sizeof(yaml),
+             "yaml:\nreceivers: {otlp: {protocols: {grpc: {transport: unix, endpoint: %s}}}}\n"
+             "exporters: {nop: {}}\n"
+             "service: {lanes: 2, telemetry: {metrics: {level: none}, logs: {level: error}},"
+             " pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}\n",
+             path);
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &before), 0);
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGTERM);
+    const struct config_request request = {
+        .locations = &location, .locations_count = 1, .factories = components};
+    assert_int_equal(supervisor_run(&request), 0);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void a_reload_asked_for_during_another_follows_it(void **state)
+{
+    char directory[] = "/tmp/spanflame-life-XXXXXX";
+    const char *location = probe_path;
+    sigset_t set;
+    sigset_t before;
+    (void)state;
+    fill_factories();
+    assert_non_null(mkdtemp(directory));
+    snprintf(probe_path, sizeof(probe_path), "%s/config.yaml", directory);
+    probe_write("a");
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &before), 0);
+    const struct config_request request = {
+        .locations = &location, .locations_count = 1, .factories = factories};
+    assert_int_equal(supervisor_run(&request), 0);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    assert_string_equal(probe_seen, "abc");
+    unlink(probe_path);
+    assert_int_equal(rmdir(directory), 0);
 }
 
 static void every_factory_is_complete(void **state)
@@ -233,6 +544,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_factory_is_complete),
         cmocka_unit_test(every_component_lives_through_every_life),
+        cmocka_unit_test(every_component_stops_after_a_failed_start),
+        cmocka_unit_test(every_component_stops_after_it_finds_its_port_in_use),
+        cmocka_unit_test(a_signal_to_end_during_a_reload_leaves_no_socket),
+        cmocka_unit_test(a_reload_asked_for_during_another_follows_it),
     };
     return cmocka_run_group_tests(tests, be_quiet, NULL);
 }

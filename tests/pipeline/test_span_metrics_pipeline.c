@@ -68,6 +68,39 @@ static struct test_request *put_spans(struct harness *h, unsigned lane, const ch
     return harness_put_bytes(h, lane, TRACES, wire_written(&whole), spans);
 }
 
+/* A span of a resource with an attribute of so many bytes. */
+static void put_large_resource(struct harness *h, size_t bytes)
+{
+    enum { DEPTH = 6, MORE_BYTES = 256 };
+    enum { VALUE, PAIR, RESOURCE, SPAN, SCOPE, ALL };
+    struct wire_writer writers[DEPTH];
+    uint8_t *rooms[DEPTH];
+    uint8_t *text = mem_alloc(bytes);
+    memset(text, 'x', bytes);
+    for (size_t i = 0; i < DEPTH; i++) {
+        rooms[i] = mem_alloc(bytes + MORE_BYTES);
+        writers[i] = wire_writer_of(rooms[i], bytes + MORE_BYTES);
+    }
+    wire_write_bytes(&writers[VALUE], 1, slice_of(text, bytes));
+    wire_write_bytes(&writers[PAIR], 1, slice_of_text("x"));
+    wire_write_bytes(&writers[PAIR], 2, wire_written(&writers[VALUE]));
+    wire_write_bytes(&writers[RESOURCE], 1, wire_written(&writers[PAIR]));
+    wire_write_bytes(&writers[RESOURCE], 1,
+                     slice_of_text("\x0a\x0cservice.name\x12\x06\x0a\x04shop"));
+    wire_write_bytes(&writers[SPAN], 5, slice_of_text("GET /"));
+    wire_write_fixed64(&writers[SPAN], 7, 1000);
+    wire_write_fixed64(&writers[SPAN], 8, 1000 + 3 * MS);
+    wire_write_bytes(&writers[SCOPE], 2, wire_written(&writers[SPAN]));
+    wire_write_bytes(&writers[ALL], 1, wire_written(&writers[RESOURCE]));
+    wire_write_bytes(&writers[ALL], 2, wire_written(&writers[SCOPE]));
+    struct wire_writer whole = wire_writer_of(rooms[VALUE], bytes + MORE_BYTES);
+    wire_write_bytes(&whole, 1, wire_written(&writers[ALL]));
+    harness_put_bytes(h, 0, TRACES, wire_written(&whole), 1);
+    for (size_t i = 0; i < DEPTH; i++)
+        mem_free(rooms[i]);
+    mem_free(text);
+}
+
 static void send_spans(struct harness *h, unsigned lane, const char *service, unsigned first,
                        unsigned spans)
 {
@@ -287,6 +320,41 @@ static void what_is_refused_at_a_stop_is_counted(void **state)
     harness_discard(h);
 }
 
+/* The journal of the pipeline behind refuses at once what is larger than it may get. */
+static void what_is_refused_at_once_at_a_stop_is_counted(void **state)
+{
+    enum { LARGE_BYTES = 17 << 20 };
+    char directory[] = "/tmp/spanflame-span-metrics-XXXXXX";
+    char yaml[1024];
+    char command[64];
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage: {directory: %s, max_size: 16MiB}}\n"
+             "connectors: {span_metrics: {metrics_flush_interval: 10s,"
+             " histogram: {disable: true}}}\n"
+             "exporters: {test/a: {sending_queue: {storage: file_storage}}}\n"
+             "service: {extensions: [file_storage], budget_mib: 2048, pipelines: {"
+             "traces: {receivers: [test], exporters: [span_metrics]},"
+             " metrics: {receivers: [span_metrics], exporters: [test/a]}}}\n",
+             directory);
+    for (unsigned lanes = 1; lanes <= 2; lanes++) {
+        struct harness *h = harness_create_on(yaml, lanes);
+        exporter_of(h);
+        put_large_resource(h, LARGE_BYTES);
+        harness_turn(h);
+        harness_stop(h);
+        harness_turn(h);
+        assert_true(h->has_stopped);
+        struct harness_totals totals = harness_totals(h, METRICS);
+        assert_int_equal(totals.received, 1); /* one flush */
+        assert_int_equal(totals.rejected, 1);
+        harness_discard(h);
+    }
+    snprintf(command, sizeof(command), "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
 static void lanes_make_one_series(void **state)
 {
     (void)state;
@@ -426,6 +494,7 @@ int main(void)
         cmocka_unit_test(delta_metrics_follow_each_other),
         cmocka_unit_test(refused_delta_metrics_are_offered_again),
         cmocka_unit_test(what_is_refused_at_a_stop_is_counted),
+        cmocka_unit_test(what_is_refused_at_once_at_a_stop_is_counted),
         cmocka_unit_test(lanes_make_one_series),
         cmocka_unit_test(a_flood_of_names_leaves_known_series_alone),
         cmocka_unit_test(many_series_go_in_several_requests),

@@ -563,7 +563,24 @@ static bool charge(const struct http_server *server)
     return budget == NULL || budget_try_take_margin(budget, HTTP_CONNECTION_BYTES);
 }
 
-/* The listener's callback: takes over an accepted socket, and closes it on failure. */
+/* A request that is in the socket already is read first: closing would reset the connection, and
+ * the client could not know what became of the request. */
+static void stop_after_input(struct http_connection *connection)
+{
+    uv_os_fd_t fd;
+    int size = 0;
+    if (connection->is_reading && connection->tls != NULL && server_tls_has_input(connection))
+        connection->is_stopping = true;
+    else
+        connection->is_stopping = connection->is_reading &&
+                                  uv_fileno((const uv_handle_t *)&connection->tcp, &fd) == 0 &&
+                                  ioctl(fd, FIONREAD, &size) == 0 && size > 0;
+    if (!connection->is_stopping)
+        stop(connection);
+}
+
+/* The listener's callback: takes over an accepted socket, and closes it on failure. After a stop
+ * one may still come that was accepted on another lane meanwhile. */
 static void adopt(void *arg, int fd, const struct sockaddr *peer)
 {
     struct http_server *server = arg;
@@ -598,12 +615,14 @@ static void adopt(void *arg, int fd, const struct sockaddr *peer)
     failed = uv_tcp_open(&connection->tcp, fd);
     if (failed != 0)
         close(fd);
-    if (failed != 0 || server->is_stopping)
+    if (failed != 0)
         http_connection_close(connection);
     else if (server->settings.tls != NULL)
         server_tls_begin(connection);
     else
         http_connection_begin(connection, NULL);
+    if (server->is_stopping && !connection->is_closing)
+        stop_after_input(connection);
 }
 
 static void on_done_job(void *arg)
@@ -681,17 +700,7 @@ void http_server_stop(struct http_server *server, void (*done)(void *arg), void 
     for (struct http_connection *c = server->connections; c != NULL; c = c->next) {
         if (c->is_closing)
             continue;
-        /* A request that is in the socket already is read first: closing would reset the
-         * connection, and the client could not know what became of the request. */
-        uv_os_fd_t fd;
-        int size = 0;
-        if (c->is_reading && c->tls != NULL && server_tls_has_input(c))
-            c->is_stopping = true;
-        else
-            c->is_stopping = c->is_reading && uv_fileno((const uv_handle_t *)&c->tcp, &fd) == 0 &&
-                             ioctl(fd, FIONREAD, &size) == 0 && size > 0;
-        if (!c->is_stopping)
-            stop(c);
+        stop_after_input(c);
         if (c->writes_waiting > 0 && !c->is_closing && server->settings.write_deadline_ns == 0)
             start_write_deadline(c);
     }

@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
+#include "src/net/server/http_connection.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"
 
@@ -404,6 +405,49 @@ static void connections_are_dealt_round_robin_to_lanes(void **state)
     budget_fini(&budget);
 }
 
+static void set_flag(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* It is on its way from the lane of the listener when the server of its lane stops. */
+static void a_connection_that_is_dealt_at_a_stop_gets_its_response(void **state)
+{
+    (void)state;
+    struct lane *lanes[2] = {lane_create(0), lane_create(1)};
+    struct http_server *servers[2] = {create_server(lanes[0], NULL), create_server(lanes[1], NULL)};
+    struct loopback *clients[2];
+    struct error error;
+    bool is_done = false;
+    assert_true(http_server_listen(servers, 2, "tcp", "127.0.0.1:0", &error));
+    for (size_t i = 0; i < 2; i++) {
+        clients[i] = loopback_connect(lanes[0], http_server_address(servers[0]));
+        loopback_send(clients[i], EARLY);
+        loopback_settle(clients[i]);
+    }
+    loopback_expect(clients[0], "127.0.0.1");
+    assert_int_equal(servers[1]->member.open_count, 1);
+    assert_int_equal(clients[1]->size, 0);
+    http_server_stop(servers[1], set_flag, &is_done);
+    for (int turn = 0; turn < TURNS_MAX && !clients[1]->has_ended; turn++) {
+        lane_turn(lanes[1]);
+        loopback_settle(clients[1]);
+    }
+    assert_false(clients[1]->was_reset);
+    assert_non_null(strstr(clients[1]->text, "200 OK"));
+    for (size_t i = 0; i < 2; i++)
+        loopback_close(clients[i]);
+    for (int turn = 0; turn < TURNS_MAX && !is_done; turn++) {
+        lane_turn(lanes[0]);
+        lane_turn(lanes[1]);
+    }
+    assert_true(is_done);
+    http_server_destroy(servers[1]);
+    stop_and_destroy(lanes[0], servers[0]);
+    for (size_t i = 0; i < 2; i++)
+        lane_destroy(lanes[i]);
+}
+
 static void a_listener_outlives_its_first_member(void **state)
 {
     (void)state;
@@ -439,6 +483,7 @@ int main(void)
         LIVE(aborting_closes_everything_and_the_stop_still_ends),
         LIVE(connections_beyond_the_descriptors_are_refused_not_left_hanging),
         cmocka_unit_test(connections_are_dealt_round_robin_to_lanes),
+        cmocka_unit_test(a_connection_that_is_dealt_at_a_stop_gets_its_response),
         cmocka_unit_test(a_listener_outlives_its_first_member),
         LIVE(a_server_that_never_listened_stops_too),
     };
