@@ -42,6 +42,8 @@ MUTANTS = [
     Mutant("budget: an export goes on although the queue fills the budget", "src/base/budget.c",
            "        beyond = limit / BUDGET_EXPORT_PART;", "        beyond = 0;",
            ("test_budget", "test_zipkin_exporter")),
+    Mutant("budget: an export may always take a little more", "src/base/budget.c",
+           "        beyond = limit / BUDGET_EXPORT_MARGIN_PART;", "        beyond = 0;", ("test_budget",)),
     Mutant("budget: close to the limit no freed pages are kept", "src/base/budget.c",
            "TIGHT_EIGHTHS = 4", "TIGHT_EIGHTHS = 9", ("test_budget",)),
     Mutant("join: marks of a large batch that have no room at its end are left out",
