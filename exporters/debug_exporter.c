@@ -289,7 +289,7 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
     bool is_joined = batch_join(batch, self->budget, &printing.whole);
     budget_end_export();
     if (!is_joined) {
-        struct outcome outcome = outcome_busy("no memory left in the budget to print a batch");
+        struct outcome outcome = outcome_no_memory("no memory left in the budget to print a batch");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);
         return;

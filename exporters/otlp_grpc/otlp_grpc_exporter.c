@@ -336,7 +336,7 @@ static void otlp_grpc_exporter_consume(struct component *self, struct batch *bat
         budget_end_export();
         if (result != CODEC_OK) {
             struct outcome outcome =
-                outcome_busy("no memory left in the budget to compress a request");
+                outcome_no_memory("no memory left in the budget to compress a request");
             attempt_end(attempt, &outcome);
             return;
         }

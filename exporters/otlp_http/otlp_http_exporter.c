@@ -296,7 +296,7 @@ static void send_encoded(struct attempt *attempt, bool is_encoded)
         http_client_post(attempt->exporter->client, &attempt->post);
         return;
     }
-    struct outcome outcome = outcome_busy("no memory left in the budget to encode a request");
+    struct outcome outcome = outcome_no_memory("no memory left in the budget to encode a request");
     attempt_end(attempt, &outcome);
 }
 

@@ -599,7 +599,7 @@ static void send_encoded(struct attempt *attempt)
         break;
     case REMOTE_WRITE_NO_MEMORY:
     default:
-        outcome = outcome_busy("no memory left in the budget to encode a request");
+        outcome = outcome_no_memory("no memory left in the budget to encode a request");
         break;
     }
     attempt_end(attempt, &outcome);

@@ -97,7 +97,7 @@ static void refuse(struct attempt *attempt, const struct outcome *outcome)
 
 static void break_off(struct attempt *attempt, const char *why)
 {
-    struct outcome outcome = outcome_busy(why);
+    struct outcome outcome = why == no_memory ? outcome_no_memory(why) : outcome_busy(why);
     refuse(attempt, &outcome);
     attempt->has_ended = true;
 }

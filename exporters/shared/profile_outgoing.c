@@ -27,7 +27,7 @@ static struct batch *convert(struct profile_outgoing *outgoing, const struct bat
 {
     struct budget *budget = outgoing->exporter->budget;
     struct batch_part part = {.owner = NULL};
-    *ret_outcome = outcome_busy("no memory left in the budget to convert profiles");
+    *ret_outcome = outcome_no_memory("no memory left in the budget to convert profiles");
     if (!batch_join(batch, budget, &part))
         return NULL;
     uint64_t removed = opaque_profiles_count(part.bytes);

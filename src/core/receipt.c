@@ -47,6 +47,13 @@ struct outcome outcome_busy(const char *message)
     };
 }
 
+struct outcome outcome_no_memory(const char *message)
+{
+    struct outcome outcome = outcome_busy(message);
+    outcome.reason = LOSS_MEMORY;
+    return outcome;
+}
+
 struct outcome outcome_failed(const char *message)
 {
     struct outcome outcome = outcome_busy(message);

@@ -84,6 +84,8 @@ const char *status_code_name(enum status_code code);
 extern const struct outcome outcome_accepted;
 /* A retryable refusal (UNAVAILABLE with a hint), not counted yet. */
 struct outcome outcome_busy(const char *message);
+/* The same for want of memory, with that reason. */
+struct outcome outcome_no_memory(const char *message);
 /* A lasting refusal: what the configuration makes of the items fails. Not counted yet. */
 struct outcome outcome_failed(const char *message);
 /* A permanent refusal, not counted yet. */

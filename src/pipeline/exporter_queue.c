@@ -45,6 +45,7 @@ struct export
     bool is_retrying;   /* waits for its next attempt, and is counted so */
     bool is_scout;      /* tried although others wait for a retry, and is counted so */
     bool is_embedded;   /* in the one request that it carries */
+    bool lacked_memory; /* at its last attempt: the next one is alone */
 };
 
 /* A request in the queue. Its receipt joins the results of the exports that carry its items. */
@@ -68,6 +69,7 @@ struct exporter_queue {
     struct partitions partitions; /* with it: a batcher for each client of metadata_keys */
     struct export *exports;       /* under way */
     uint64_t exports_count;
+    uint64_t retrying_count; /* of them: wait for their next attempt */
     uint64_t requests_count; /* taken and not done */
     /* Results of attempts are counted. The places of the last delivery, of the last failure that is
      * not permanent, and of the last one before it of another export: 0, there was none. */
@@ -400,6 +402,7 @@ static void begin_retrying(struct export *export)
     struct exporter_queue_shared *shared = export->queue->shared;
     assert(!export->is_retrying);
     export->is_retrying = true;
+    export->queue->retrying_count++;
     uint64_t retrying = atomic_fetch_add(&shared->retrying, 1) + 1;
     if (retrying >= budget_limit(&shared->consumers))
         budget_return(&shared->consumers, 0); /* wakes what is held up now, on every lane */
@@ -407,8 +410,10 @@ static void begin_retrying(struct export *export)
 
 static void end_retrying(struct export *export)
 {
-    if (export->is_retrying)
-        atomic_fetch_sub(&export->queue->shared->retrying, 1);
+    if (!export->is_retrying)
+        return;
+    atomic_fetch_sub(&export->queue->shared->retrying, 1);
+    export->queue->retrying_count--;
     export->is_retrying = false;
 }
 
@@ -460,6 +465,7 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     struct outcome last = *outcome;
     last.reason = LOSS_RETRIES_OVER;
     queue->is_failing = !outcome->is_permanent;
+    export->lacked_memory = outcome->reason == LOSS_MEMORY;
     if (queue->is_failing)
         note_failure(export);
     if (queue->is_failing && config->has_retry &&
@@ -502,11 +508,24 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
         lose(queue, &cut, why, &last);
 }
 
+/* Several exports that each have a part of the memory they need would fail together for ever. */
+static bool waits_for_memory(const struct export *export)
+{
+    const struct exporter_queue *queue = export->queue;
+    assert(queue->retrying_count <= queue->exports_count);
+    return export->lacked_memory && !queue->is_out_of_retries &&
+           queue->exports_count - queue->retrying_count > 0;
+}
+
 static void attempt(struct timer *timer, void *arg)
 {
     struct export *export = arg;
     struct component *exporter = export->queue->exporter;
     assert(timer == &export->timer);
+    if (export->is_retrying && waits_for_memory(export)) {
+        lane_timer_start(exporter->lane, timer, SHORT_OF_MEMORY_NS);
+        return;
+    }
     end_retrying(export);
     struct exporter_queue *queue = export->queue;
     bool yields = queue->is_failing && !export->is_scout && has_to_yield(queue, export->cut.batch);

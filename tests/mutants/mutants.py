@@ -1036,6 +1036,8 @@ MUTANTS = [
     Mutant("batch: a stop does not wait for the timeout", "processors/batch_processor.c",
            "    self->is_releasing = true;\n    partitions_all_due(&self->partitions);", "    self->is_releasing = false;",
            ("test_batch_pipeline",)),
+    Mutant("queue: exports that lacked memory are tried one at a time", "src/pipeline/exporter_queue.c",
+           "    return export->lacked_memory && !queue", "    return false && !queue", ("test_queue_pipeline",)),
     Mutant("queue: a stop does not wait for the flush timeout", "src/pipeline/exporter_queue.c",
            "return queue->is_out_of_retries || partition->mark_ns", "return queue->is_stopping || partition->mark_ns",
            ("test_queue_pipeline",)),

@@ -593,6 +593,34 @@ static void pieces_that_memory_keeps_back_are_exported_once_there_is_room(void *
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* Together they would take the memory from each other again. */
+static void exports_that_lacked_memory_are_tried_one_at_a_time(void **state)
+{
+    enum { EXPORTS = 3 };
+    (void)state;
+    struct harness *h = harness_create(
+        "exporters: {test: {retry_on_failure: {initial_interval: 1s, max_interval: 1s, "
+        "randomization_factor: 0}}}\n"
+        "service: {pipelines: {traces: {receivers: [test], exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_HOLD;
+    exporter->script_count = EXPORTS;
+    for (unsigned i = 0; i < EXPORTS; i++) {
+        exporter->script[i] = RESULT_NO_MEMORY;
+        harness_send_now(h, 1);
+    }
+    assert_int_equal(exporter->attempts_count, EXPORTS);
+    for (unsigned i = 1; i <= EXPORTS; i++) {
+        harness_advance(h, 2 * S);
+        assert_int_equal(exporter->attempts_count, EXPORTS + i);
+        assert_int_equal(exporter->held_count, 1);
+        test_exporter_release(exporter, RESULT_OK);
+    }
+    harness_turn(h);
+    assert_int_equal(exporter->delivered_items, EXPORTS);
+    harness_destroy(h);
+}
+
 /* The client waits for the result, and the stop for the client. */
 static void a_stop_does_not_wait_for_the_flush_timeout(void **state)
 {
@@ -800,6 +828,7 @@ int main(void)
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
         cmocka_unit_test(pieces_that_memory_keeps_back_are_exported_once_there_is_room),
+        cmocka_unit_test(exports_that_lacked_memory_are_tried_one_at_a_time),
         cmocka_unit_test(a_stop_does_not_wait_for_the_flush_timeout),
         cmocka_unit_test(so_many_bytes_of_profiles_are_exported_at_once),
         cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),

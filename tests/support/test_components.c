@@ -210,6 +210,10 @@ static struct outcome outcome_of(const struct test_exporter *self, enum test_res
         outcome = outcome_busy("back-end is busy");
         outcome.retry_after_ns = result == RESULT_HINT ? self->hint_ns : 0;
         break;
+    case RESULT_NO_MEMORY:
+        outcome = outcome_no_memory("no memory");
+        outcome.retry_after_ns = 0;
+        break;
     case RESULT_PERMANENT:
         outcome = outcome_refused(STATUS_INVALID_ARGUMENT, "back-end says no");
         outcome.reason = LOSS_PERMANENT;

@@ -18,6 +18,7 @@ enum test_result {
     RESULT_OK,
     RESULT_BUSY,       /* retryable */
     RESULT_HINT,       /* retryable, with test_exporter.hint_ns */
+    RESULT_NO_MEMORY,  /* retryable: it lacked memory */
     RESULT_PERMANENT,  /* INVALID_ARGUMENT */
     RESULT_PARTIAL,    /* taken, one item rejected */
     RESULT_LEFT_OUT,   /* taken, but for one that cannot be sent, two too large, one rejected */
