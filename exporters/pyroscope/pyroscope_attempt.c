@@ -170,6 +170,7 @@ static void attempt_end(struct attempt *attempt)
     buffer_unref(attempt->stripped);
     buffer_unref(attempt->whole.owner);
     batch_unref(attempt->batch);
+    budget_return(attempt->exporter->base.budget, sizeof(*attempt));
     mem_free(attempt);
     receipt_resolve(receipt, &outcome);
 }
@@ -576,10 +577,19 @@ bool pyroscope_has_no_otlp_name(const struct profile *profile)
            profile->period_type.type.number == 0;
 }
 
+/* NULL: no memory, and the receipt is resolved. */
 static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struct batch *batch,
                                       struct receipt *receipt)
 {
     assert(exporter->client != NULL);
+    budget_begin_export();
+    const bool has_room = budget_try_take(exporter->base.budget, sizeof(struct attempt));
+    budget_end_export();
+    if (!has_room) {
+        const struct outcome outcome = outcome_no_memory(no_memory);
+        receipt_resolve(receipt, &outcome);
+        return NULL;
+    }
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);
@@ -598,13 +608,17 @@ static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struc
 void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
                              struct receipt *receipt)
 {
-    pump(attempt_create(exporter, batch, receipt));
+    struct attempt *attempt = attempt_create(exporter, batch, receipt);
+    if (attempt != NULL)
+        pump(attempt);
 }
 
 void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
                                 struct receipt *receipt)
 {
     struct attempt *attempt = attempt_create(exporter, batch, receipt);
+    if (attempt == NULL)
+        return;
     attempt->is_rest_delivered = true;
     pump(attempt);
 }

@@ -917,6 +917,24 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
     assert_true(refusals < 60);
 }
 
+/* With a small request there may be thousands. */
+static void what_an_attempt_takes_is_charged(void **state)
+{
+    enum { LEAST = 20000 }; /* its lists of labels are most of it */
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    struct slice body = sketch_request(&three);
+    struct budget *budget = &fixture.exporter.budget;
+    const uint64_t before = budget_used(budget);
+    exporter_offer(&fixture.exporter, body, 3);
+    assert_in_range(budget_used(budget) - before, LEAST, UINT64_MAX);
+    exporter_wait(&fixture.exporter, 1);
+    assert_int_equal(budget_used(budget), before);
+    tear_down(&fixture);
+    mem_free((void *)(uintptr_t)body.data);
+}
+
 /* Else nothing that waits would ever come free. */
 static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
 {
@@ -1039,6 +1057,7 @@ int main(void)
         cmocka_unit_test(what_profiles_repeat_is_bounded),
         cmocka_unit_test(a_small_batch_of_large_posts_gives_others_their_turn),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
+        cmocka_unit_test(what_an_attempt_takes_is_charged),
         cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
         cmocka_unit_test(configurations_are_checked),
         cmocka_unit_test(a_real_server_stores_what_is_sent),
