@@ -204,13 +204,6 @@ static void note_refused_export(struct budget *budget)
         atomic_store_explicit(&budget->export_refused_ns, clock_now_ns(), memory_order_relaxed);
 }
 
-static bool is_beyond_export_margin(const struct budget *budget)
-{
-    const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    const uint64_t used = budget_used(budget);
-    return used > limit && used - limit > limit / BUDGET_EXPORT_MARGIN_PART;
-}
-
 /* The first begins the spell, which ends in time. */
 static void note_export_beyond(struct budget *budget)
 {
@@ -232,8 +225,6 @@ static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
     uint64_t beyond = late_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
-    if (export_levels > 0)
-        beyond = limit / BUDGET_EXPORT_MARGIN_PART;
     if (export_levels > 0 && exports_may_exceed(budget))
         beyond = limit / BUDGET_EXPORT_PART;
     return limit < UINT64_MAX - beyond ? limit + beyond : limit;
@@ -246,7 +237,7 @@ static bool try_take(struct budget *budget, uint64_t amount)
         return is_taken;
     if (!is_taken)
         note_refused_export(budget);
-    else if (is_beyond_export_margin(budget))
+    else if (budget_used(budget) > atomic_load_explicit(&budget->limit, memory_order_relaxed))
         note_export_beyond(budget);
     return is_taken;
 }

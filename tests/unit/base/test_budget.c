@@ -134,28 +134,23 @@ static void exports_have_a_quarter_more_once_they_were_refused(void **state)
     clock_fake_start(NS_PER_S, NS_PER_S);
     budget_init(&budget, 160);
     budget_take(&budget, 160);
-    assert_false(budget_has_room(&budget, 1));
     budget_begin_export();
-    assert_true(budget_try_take(&budget, 20)); /* an eighth, always */
     assert_false(budget_has_room(&budget, 1));
     budget_end_export();
     clock_fake_advance(BUDGET_EXPORT_WAIT_NS - 1);
     budget_begin_export();
     assert_false(budget_try_take(&budget, 1));
     clock_fake_advance(1);
-    assert_true(budget_has_room(&budget, 20));
-    assert_false(budget_try_take(&budget, 21));
-    budget_return(&budget, 1);
-    assert_true(budget_try_take(&budget, 1)); /* begins no spell */
-    clock_fake_advance(2 * BUDGET_EXPORT_SPELL_NS);
+    assert_true(budget_has_room(&budget, 40));
+    assert_false(budget_try_take(&budget, 41));
     budget_begin_export();
     assert_true(budget_try_take(&budget, 1));
     budget_end_export();
     clock_fake_advance(BUDGET_EXPORT_SPELL_NS);
-    assert_true(budget_try_take(&budget, 19));
+    assert_true(budget_try_take(&budget, 39));
     assert_false(budget_try_take(&budget, 1));
     /* The spell is over, and the next has to wait again. */
-    budget_return(&budget, 20);
+    budget_return(&budget, 40);
     clock_fake_advance(1);
     assert_false(budget_try_take(&budget, 1));
     clock_fake_advance(BUDGET_EXPORT_NEED_NS);
@@ -163,7 +158,7 @@ static void exports_have_a_quarter_more_once_they_were_refused(void **state)
     clock_fake_advance(1);
     assert_false(budget_has_room(&budget, 1));
     budget_end_export();
-    budget_return(&budget, 180);
+    budget_return(&budget, 160);
     assert_false(budget_try_take(&budget, 161));
     budget_fini(&budget);
     clock_fake_stop();

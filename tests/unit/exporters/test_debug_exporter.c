@@ -266,7 +266,7 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     set_up(&fixture, "", TRACES);
     fixture.exporter.has_two_parts = true;
     struct budget *budget = &fixture.exporter.budget;
-    const uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_EXPORT_MARGIN_PART;
+    const uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
     budget_take(budget, all);
     exporter_export(&fixture.exporter, span, 1);
     exporter_wait_for_memory(&fixture.exporter);

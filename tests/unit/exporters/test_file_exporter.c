@@ -366,7 +366,7 @@ static void a_short_budget_refuses_for_now(void **state)
         struct fixture fixture;
         set_up(&fixture, i == 0 ? "t.json" : "*", options[i], TRACES);
         const uint64_t limit = budget_limit(&fixture.exporter.budget);
-        const uint64_t all = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+        const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
         budget_take(&fixture.exporter.budget, all + limit / BUDGET_EXPORT_PART);
         exporter_export(&fixture.exporter, SPAN, 1);
         assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);

@@ -474,7 +474,7 @@ static void short_budget_refuses_instead_of_compressing(void **state)
     (void)state;
     set_up(&fixture, steps, 1, "", TRACES);
     uint64_t limit = budget_limit(&fixture.exporter.budget);
-    uint64_t taken = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+    uint64_t taken = limit + limit / BUDGET_MARGIN_PART;
     budget_take(&fixture.exporter.budget, taken);
     exporter_export(&fixture.exporter, hello, 1);
     assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
@@ -496,7 +496,7 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
         struct fixture fixture;
         set_up(&fixture, steps, 1, options[i], TRACES);
         const uint64_t limit = budget_limit(&fixture.exporter.budget);
-        const uint64_t all = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+        const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
         budget_take(&fixture.exporter.budget, all);
         exporter_export(&fixture.exporter, slice_of(span, sizeof(span) - 1), 1);
         exporter_wait_for_memory(&fixture.exporter);

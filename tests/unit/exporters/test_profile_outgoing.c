@@ -177,7 +177,7 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
     (void)state;
     set_up(&fixture, ", proto_version: '1.9'");
     uint64_t limit = budget_limit(&fixture.exporter.budget);
-    uint64_t all = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+    uint64_t all = limit + limit / BUDGET_MARGIN_PART;
     budget_take(&fixture.exporter.budget, all + limit / BUDGET_EXPORT_PART);
     exporter_export(&fixture.exporter, buffer_slice(mixed), 3);
     assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);

@@ -128,7 +128,7 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     exporter_open(&fixture, lane, &prometheus_exporter_factory, "{endpoint: 127.0.0.1:0}", METRICS);
     fixture.has_two_parts = true;
     const uint64_t limit = budget_limit(&fixture.budget);
-    const uint64_t all = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
     budget_take(&fixture.budget, all);
     exporter_export(&fixture, slice_of(request, sizeof(request)), 2);
     exporter_wait_for_memory(&fixture);

@@ -484,7 +484,7 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     (void)state;
     set_up(&fixture, steps, 1, "");
     const uint64_t limit = budget_limit(&fixture.exporter.budget);
-    const uint64_t all = limit + limit / BUDGET_EXPORT_MARGIN_PART;
+    const uint64_t all = limit + limit / BUDGET_MARGIN_PART;
     budget_take(&fixture.exporter.budget, all);
     export(&fixture, 1, 0);
     exporter_wait_for_memory(&fixture.exporter);

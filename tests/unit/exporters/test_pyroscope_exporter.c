@@ -901,7 +901,7 @@ static void a_short_budget_is_a_reason_to_try_again(void **state)
         set_up(&fixture, "concurrency: 1");
         struct budget *budget = &fixture.exporter.budget;
         const uint64_t limit = budget_limit(budget);
-        uint64_t taken = limit + limit / BUDGET_EXPORT_MARGIN_PART - left;
+        uint64_t taken = limit - left;
         budget_take(budget, taken);
         export_sketch(&fixture, &three);
         if (fixture.exporter.outcome.verdict != ACCEPTED) {
@@ -945,7 +945,7 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
         set_up(&fixture, options[i]);
         fixture.server->steps[0] = 200;
         struct budget *budget = &fixture.exporter.budget;
-        uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_EXPORT_MARGIN_PART;
+        uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
         budget_take(budget, all);
         export_sketch(&fixture, &three);
         exporter_wait_for_memory(&fixture.exporter);

@@ -129,7 +129,7 @@ static void a_budget_that_the_queue_fills_does_not_hide_names(void **state)
     set_up(&fixture, "");
     fixture.exporter.has_two_parts = true;
     struct budget *budget = &fixture.exporter.budget;
-    uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_EXPORT_MARGIN_PART;
+    uint64_t all = budget_limit(budget) + budget_limit(budget) / BUDGET_MARGIN_PART;
     budget_take(budget, all);
     export_sketch(&fixture.exporter, &both);
     exporter_wait_for_memory(&fixture.exporter);
