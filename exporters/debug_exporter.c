@@ -290,7 +290,6 @@ static void debug_exporter_consume(struct component *self, struct batch *batch,
     budget_end_export();
     if (!is_joined) {
         struct outcome outcome = outcome_no_memory("no memory left in the budget to print a batch");
-        outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);
         return;
     }

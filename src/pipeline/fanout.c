@@ -61,6 +61,7 @@ struct fanout {
     struct passage *passages;
     size_t passages_count;
     size_t queued; /* branches in whose queues requests wait */
+    size_t behind; /* exporters behind connectors, where requests may wait, too */
     size_t count;
     struct branch branches[];
 };
@@ -222,17 +223,23 @@ static struct exporter_queue *full_queue(const struct fanout *fanout, const stru
     return NULL;
 }
 
-/* Whether all queues can hold the batch; in the margin, if exporters hold so little that waiting
- * for them may not help. They take it, or none does: those that could not would lose it. What a
- * journal has waits there instead. */
+/* Whether all queues can hold the batch. They take it, or none does: those that could not would
+ * lose it. While exporters hold so little that waiting for them may not help, the margin may be
+ * used, and what clients were told is accepted is taken however much is in use: what waits for it
+ * may be all that holds memory. What a journal has waits there instead. */
 static bool has_memory(const struct fanout *fanout, const struct batch *batch)
 {
+    enum { WAY_BYTES = 512 }; /* of joints, for each exporter behind and the joint itself */
     const struct budget *budget = fanout->base.budget;
-    const uint64_t bytes = fanout->queued * exporter_queue_bytes(batch);
+    const size_t all = fanout->queued + fanout->behind;
+    const uint64_t ways = fanout->behind > 0 ? all + 1 : 0;
+    const uint64_t bytes = all * exporter_queue_bytes(batch) + ways * WAY_BYTES;
     if (bytes == 0 || fanout->is_journaled || budget_has_room(budget, bytes))
         return true;
     if (budget_is_leaving(budget))
         return false;
+    if (batch->is_acknowledged)
+        return true;
     budget_begin_late();
     const bool has_room = budget_has_room(budget, bytes);
     budget_end_late();
@@ -387,8 +394,10 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
     if (connectors_count > 0)
         fanout->connectors =
             (struct component **)mem_alloc(connectors_count * sizeof(struct component *));
-    for (size_t i = 0; i < connectors_count; i++)
+    for (size_t i = 0; i < connectors_count; i++) {
+        fanout->behind += settings->connectors[i]->exporters;
         add_passages(fanout, fanout->connectors[i] = settings->connectors[i], &stored);
+    }
     fanout->is_journaled = stored > 0;
     return fanout;
 }

@@ -9,6 +9,7 @@
 #include "src/base/limits.h"
 #include "src/base/machine.h"
 #include "src/base/mem.h"
+#include "src/core/client_info.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 
@@ -159,6 +160,87 @@ static void edits_wait_while_the_budget_is_overdrawn(void **state)
     }
 }
 
+/* What is edited on its way to a queue takes memory beside what it was, and only what waits in
+ * front of the queue holds the rest. */
+static void edited_batches_get_past_a_full_budget_into_a_queue(void **state)
+{
+    enum { TENANTS = 8, ITEMS = 7900 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s, send_batch_size: 100000, metadata_keys: [tenant]}, "
+        "attributes: {actions: [{key: k, action: insert, value: abcdefghijklmnop}]}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 1000}}}\n"
+        "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], "
+        "processors: [batch, attributes], exporters: [test]}}}\n");
+    uint64_t taken = 0;
+    harness_exporter(h, "test")->has_own_items = true;
+    for (int i = 0; i < TENANTS; i++) {
+        char tenant[24];
+        snprintf(tenant, sizeof(tenant), "%d", i);
+        struct client_metadata row = {"tenant", tenant};
+        struct client_info *client = client_info_create("10.0.0.1", &row, 1);
+        struct test_request *request =
+            harness_offer(h, (struct harness_offer){.items = ITEMS, .client = client});
+        client_info_unref(client);
+        if (request == NULL)
+            break;
+        harness_turn(h);
+        taken += request->outcome.verdict == ACCEPTED ? ITEMS : 0;
+    }
+    harness_advance(h, 2 * S);
+    harness_advance(h, 120 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, taken);
+    harness_destroy(h);
+}
+
+/* Of two fan-outs behind a connector, the first may take what was left of the memory: what batch
+ * has told its clients is accepted is then lost to the second. */
+static void memory_for_one_of_two_pipelines_is_enough_for_none(void **state)
+{
+    enum { REQUESTS = 600, GIVEN_BACK = 700 };
+    static const char *const services[] = {
+        "traces: {receivers: [test], processors: [batch], exporters: [forward]}, "
+        "traces/a: {receivers: [forward], exporters: [test/a]}, "
+        "traces/b: {receivers: [forward], exporters: [test/b]}",
+        "traces: {receivers: [test], processors: [batch], exporters: [forward, test/b]}, "
+        "traces/a: {receivers: [forward], exporters: [test/a]}"};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml),
+                 "connectors: {forward: }\nprocessors: {batch: {timeout: 0s}}\n"
+                 "exporters: {test/a: {sending_queue: {queue_size: 1000000, num_consumers: 1}}, "
+                 "test/b: {sending_queue: {queue_size: 1000000, num_consumers: 1}}}\n"
+                 "service: {budget_mib: 1, pipelines: {%s}}\n",
+                 services[k]);
+        struct harness *h = harness_create(yaml);
+        struct budget *budget = &h->service->budget;
+        uint64_t others = budget_limit(budget) - 200 * KIB;
+        uint64_t accepted = 0;
+        harness_exporter(h, "test/a")->result = RESULT_HOLD;
+        harness_exporter(h, "test/b")->result = RESULT_HOLD;
+        budget_take(budget, others);
+        for (int i = 0; i < REQUESTS; i++) {
+            const struct test_request *request = harness_send_now(h, 1);
+            if (request == NULL)
+                break;
+            accepted += request->outcome.verdict == ACCEPTED;
+            if (i % 7 == 0) { /* others give a little back now and then */
+                budget_return(budget, GIVEN_BACK);
+                others -= GIVEN_BACK;
+            }
+            harness_advance(h, 20 * MS);
+        }
+        budget_return(budget, others);
+        harness_let_go(h);
+        harness_advance(h, 2 * S);
+        const struct harness_totals totals = harness_totals(h, TRACES);
+        assert_int_equal(totals.dropped, 0);
+        assert_int_equal(totals.delivered, 2 * accepted);
+        harness_destroy(h);
+    }
+}
+
 struct limit_case {
     const char *keys;
     uint64_t soft_mib; /* of a hard limit of 10 MiB; 0: the configuration is wrong */
@@ -305,6 +387,8 @@ int main(void)
         cmocka_unit_test(requests_in_a_queue_are_charged),
         cmocka_unit_test(pieces_wait_for_memory_in_front_of_a_queue),
         cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
+        cmocka_unit_test(edited_batches_get_past_a_full_budget_into_a_queue),
+        cmocka_unit_test(memory_for_one_of_two_pipelines_is_enough_for_none),
         cmocka_unit_test(limits_are_taken_as_configured),
         cmocka_unit_test(percentages_are_of_the_memory_there_is),
         cmocka_unit_test(the_hard_limit_is_the_budgets),
