@@ -385,7 +385,10 @@ static void stream_read_body(struct http_request *request)
     assert(stream->has_begun);
     leave_full(stream);
     stream->reading_ns = clock_now_ns();
-    flush_later(stream->session); /* the body has a deadline from now on */
+    /* The body has a deadline from now on. Within a read, follow_up sets it, behind the jobs that the
+     * read makes: one flush writes their responses. */
+    if (stream->session->turn_until_ns == 0)
+        flush_later(stream->session);
     stream->early = NULL;
     bool goes_on = early == NULL || http_exchange_receive(request, early->data, early->size);
     buffer_unref(early);
@@ -1421,7 +1424,8 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
         if (stream->discard_ns > 0)
             due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
-        due_ns = earlier(due_ns, reply_deadline(stream));
+        if (session->replies > 0)
+            due_ns = earlier(due_ns, reply_deadline(stream));
         if (!stream->base.is_reading || stream->is_due)
             continue;
         uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
