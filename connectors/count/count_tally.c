@@ -409,6 +409,7 @@ static bool finish_request(struct count_tally *tally)
     struct batch *batch = metric_writer_finish(&tally->writer);
     if (batch == NULL)
         return refuse(tally);
+    batch->is_acknowledged = tally->is_late;
     tally->batches = (struct batch **)mem_resize((void *)tally->batches,
                                                  (tally->batches_count + 1) * sizeof(batch));
     tally->batches[tally->batches_count++] = batch;
@@ -449,8 +450,8 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
         .arg = tally,
     };
     /* What cannot be refused any more may use the margin, and waits for more (downstream_retry). */
-    const bool may_exceed = batch_may_exceed(batch);
-    if (may_exceed)
+    tally->is_late = batch_may_exceed(batch);
+    if (tally->is_late)
         budget_begin_late();
     tally->bytes_left = COUNT_FREE_BYTES + COUNT_RATIO * batch->bytes;
     tally->overflown = 0;
@@ -481,7 +482,7 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     scratch_fini(&tally->values_ends, tally->budget);
     scratch_fini(&tally->series, tally->budget);
     scratch_fini(&tally->named, tally->budget);
-    if (may_exceed)
+    if (tally->is_late)
         budget_end_late();
     return result;
 }

@@ -65,6 +65,7 @@ struct count_tally {
     uint64_t overflown; /* records */
     struct batch **batches;
     size_t batches_count;
+    bool is_late;    /* nobody would send it again: batch_may_exceed */
     bool is_refused; /* memory */
 };
 

@@ -135,43 +135,53 @@ static struct receipt *stored_way(struct receipt *upstream, uint32_t skip,
     return &way->receipt;
 }
 
-/* The pipelines behind connectors know nothing of the destinations of this one. Each that stores
- * has its own progress. What others refuse is lost. */
+/* As the pipelines behind connectors get it, which know nothing of the destinations of this one. */
+static struct batch *passed_copy(const struct batch *batch, bool is_stored)
+{
+    struct batch *passed = batch_create_like(batch, batch->parts_count);
+    batch_append_batch(passed, batch);
+    passed->skips = passed->skipped = 0;
+    passed->is_joint = false;
+    passed->is_stored = is_stored;
+    return passed;
+}
+
+/* Each that stores has its own progress. What others refuse does not come again: it is lost. */
 static void give_passages(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     const struct component *counted = NULL;
-    struct batch *plain = batch_create_like(batch, batch->parts_count);
-    batch_append_batch(plain, batch);
-    plain->skips = plain->skipped = 0;
-    plain->is_joint = false;
+    struct batch *stored = passed_copy(batch, true);
+    struct batch *other = passed_copy(batch, false);
     for (size_t i = 0; i < fanout->passages_count; i++) {
         const struct passage *passage = &fanout->passages[i];
         struct component *connector = passage->connector;
+        struct batch *passed = passage->skip != SKIP_OTHERS ? stored : other;
         struct receipt *way;
         if ((batch->skips & passage->skip) != 0) {
             receipt_resolve(receipt, &outcome_accepted);
             continue;
         }
         if (passage->skip != SKIP_OTHERS) {
-            way = stored_way(receipt, passage->skip, passage, plain);
+            way = stored_way(receipt, passage->skip, passage, passed);
         } else {
             /* The record does not wait for it. */
             struct joint *joint =
-                joint_create(fanout->base.ledger, fanout->base.budget, plain, NULL, 1);
+                joint_create(fanout->base.ledger, fanout->base.budget, passed, NULL, 1);
             joint_set_taken(joint);
             receipt_resolve(receipt, &outcome_accepted);
             way = joint_add(joint, passage->exporters, !connector->factory->passes_on);
         }
         if (passage->outlet == NULL) {
-            component_consume(connector, plain, way);
+            component_consume(connector, passed, way);
             continue;
         }
         if (connector != counted && connector->factory->count_passed != NULL)
-            connector->factory->count_passed(connector, plain);
+            connector->factory->count_passed(connector, passed);
         counted = connector;
-        outlet_pass_to(passage->outlet, passage->place, plain, way);
+        outlet_pass_to(passage->outlet, passage->place, passed, way);
     }
-    batch_unref(plain);
+    batch_unref(stored);
+    batch_unref(other);
 }
 
 /* To the destinations of a pipeline with a journal: no batch is refused as a whole. */

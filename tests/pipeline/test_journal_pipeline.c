@@ -1610,6 +1610,37 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     fileops_replace(NULL);
 }
 
+static bool has_made_metrics(void *arg)
+{
+    const struct harness_totals totals = harness_totals(arg, METRICS);
+    return totals.delivered + totals.dropped > 0 || harness_totals(arg, TRACES).dropped > 0;
+}
+
+/* Behind a connector that does not store nothing comes again, whatever the journal has. */
+static void counts_of_stored_requests_may_use_the_margin(void **state)
+{
+    char yaml[YAML_MAX];
+    (void)state;
+    snprintf(yaml, YAML_MAX,
+             "extensions: {file_storage: {directory: %s}}\nconnectors: {count: {}}\n"
+             "exporters: {test/e: {" STORES "}, test/m: {}}\n"
+             "service: {extensions: [file_storage], budget_mib: 4, pipelines: {"
+             "traces: {receivers: [test], exporters: [count, test/e]}, "
+             "metrics: {receivers: [count], exporters: [test/m]}}}\n",
+             directory);
+    struct harness *h = harness_create_on(yaml, 1);
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test/m", 0, METRICS)->has_own_items = true;
+    harness_send(h, 1);
+    budget_take(budget, budget_limit(budget));
+    await_results(h);
+    harness_await(h, has_made_metrics, h, "it is counted, or lost");
+    budget_return(budget, budget_limit(budget));
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    assert_true(harness_totals(h, METRICS).delivered > 0);
+    stop(h);
+}
+
 /* What the first journal would read back passes the connector, behind which nothing runs. */
 static void a_start_that_fails_loses_nothing_behind_a_connector(void **state)
 {
@@ -1757,6 +1788,7 @@ int main(void)
         TEST(a_journal_is_shown_that_another_storage_has_replaced),
         TEST(a_journal_is_flushed_if_one_of_its_storages_says_so),
         TEST(pipelines_behind_a_connector_have_progress_of_their_own),
+        TEST(counts_of_stored_requests_may_use_the_margin),
         TEST(a_start_that_fails_loses_nothing_behind_a_connector),
         TEST(a_directory_in_use_is_reported),
         TEST(directories_that_are_made_survive_a_power_cut),
