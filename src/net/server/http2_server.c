@@ -385,8 +385,8 @@ static void stream_read_body(struct http_request *request)
     assert(stream->has_begun);
     leave_full(stream);
     stream->reading_ns = clock_now_ns();
-    /* The body has a deadline from now on. Within a read, follow_up sets it, behind the jobs that the
-     * read makes: one flush writes their responses. */
+    /* The body has a deadline from now on. Within a read, follow_up sets it, behind the jobs that
+     * the read makes: one flush writes their responses. */
     if (stream->session->turn_until_ns == 0)
         flush_later(stream->session);
     stream->early = NULL;
