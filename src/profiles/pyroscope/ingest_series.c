@@ -7,6 +7,7 @@
 #include "src/otlp/json/json_walk.h"
 #include "src/profiles/pyroscope/ingest_query.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
+#include "src/profiles/pyroscope/pyroscope_limits.h"
 
 #include <string.h>
 
@@ -98,6 +99,9 @@ bool ingest_type_of_pprof(const struct pprof *pprof, struct slice display_names,
         {"cpu", "process_cpu"}, {"alloc_", "memory"}, {"inuse_", "memory"},
         {"mutex_", "mutex"},    {"block_", "block"},  {"goroutines", "goroutines"},
     };
+    if (display_names.size > UPLOAD_TYPES_BYTES_MAX)
+        return error_set(error, "sample_type_config has %zu bytes, expected at most %d",
+                         display_names.size, UPLOAD_TYPES_BYTES_MAX);
     for (size_t i = 0; i < pprof->sample_types_count; i++) {
         *ret_metric = pprof->strings[pprof->sample_types[i].type];
         if (slice_equal_text(*ret_metric, "wall"))
@@ -116,6 +120,7 @@ bool ingest_type_of_pprof(const struct pprof *pprof, struct slice display_names,
             metric = "memory";
         for (size_t k = 0; metric == NULL && k < sizeof(parts) / sizeof(parts[0]); k++)
             if (name.size > 0 &&
+                name.size <= SERIES_VALUE_BYTES_MAX && /* longer ones are refused */
                 memmem(name.data, name.size, parts[k].part, strlen(parts[k].part)) != NULL)
                 metric = parts[k].metric;
         *ret_metric = metric != NULL ? slice_of_text(metric) : name;

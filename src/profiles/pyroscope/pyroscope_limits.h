@@ -43,6 +43,7 @@ enum {
     UPLOAD_SPELT_GROWTH_MAX = 256,
     UPLOAD_PARTS_MAX = 32,          /* of a form */
     UPLOAD_PART_HEADER_MAX = 4096,  /* bytes of the headers of one */
+    UPLOAD_TYPES_BYTES_MAX = 65536, /* of sample_type_config, which is read for each type */
     UPLOAD_QUERY_BYTES_MAX = 16384, /* decoded */
     UPLOAD_DEPTH_MAX = 4096,        /* frames of a stack in a text format */
     UPLOAD_STACK_BYTES_MAX = 1 << 20,

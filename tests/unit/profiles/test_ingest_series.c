@@ -98,10 +98,30 @@ static void the_ending_of_the_name_decides_the_text_format(void **state)
     }
 }
 
+/* It is read once for each type. */
+static void a_configuration_of_types_has_a_limit(void **state)
+{
+    enum { BYTES_MAX = 65536 };
+    static char config[BYTES_MAX + 1];
+    struct slice strings[] = {slice_of_text(""), slice_of_text("a")};
+    struct pprof_value_type type = {.type = 1};
+    struct pprof pprof = {
+        .strings = strings, .strings_count = 2, .sample_types = &type, .sample_types_count = 1};
+    struct slice metric;
+    struct error error = {.text = ""};
+    (void)state;
+    memset(config, ' ', sizeof(config));
+    memcpy(config, "{}", 2);
+    assert_true(ingest_type_of_pprof(&pprof, slice_of(config, BYTES_MAX), &metric, &error));
+    assert_false(ingest_type_of_pprof(&pprof, slice_of(config, BYTES_MAX + 1), &metric, &error));
+    assert_non_null(strstr(error.text, "sample_type_config has 65537 bytes"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_come_from_sample_types),
+        cmocka_unit_test(a_configuration_of_types_has_a_limit),
         cmocka_unit_test(the_ending_of_the_name_decides_the_text_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
