@@ -804,6 +804,8 @@ enum json_result json_read(const struct otlp_message *message, struct slice text
     for (unsigned i = 0; i < JSON_DEPTH_MAX; i++)
         reader.frames[i].header_bytes = 0;
     reader.out = buffer_try_create(budget, at_most(text.size / 2 + OUTPUT_BYTES_FIRST));
+    if (reader.out == NULL) /* it may need less, or never fit: grow tells */
+        reader.out = buffer_try_create(budget, OUTPUT_BYTES_FIRST);
     if (reader.out == NULL)
         return JSON_NO_BUDGET;
     if (next_byte(&reader) == '{') {

@@ -565,6 +565,36 @@ static void budget_is_charged_and_may_refuse(void **state)
     budget_fini(&budget);
 }
 
+/* The budget, whose text is charged, has no room for the usual first room. */
+static void what_never_fits_beside_its_text_is_too_large(void **state)
+{
+    enum { VALUE_BYTES = 100000 };
+    static const struct {
+        const char *head;
+        enum json_result result;
+    } cases[] = {
+        {"{\"resourceSpans\":[{\"schemaUrl\":\"", JSON_TOO_LARGE},
+        {"{\"resourceSpans\":[{\"unknown\":\"", JSON_READ},
+    };
+    char *text = mem_alloc(VALUE_BYTES + 64);
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct budget budget;
+        struct buffer *encoded = NULL;
+        sprintf(text, "%s%0*d\"}]}", cases[i].head, VALUE_BYTES, 0);
+        budget_init(&budget, VALUE_BYTES * 5 / 4);
+        budget_take(&budget, strlen(text));
+        assert_int_equal(
+            json_read(otlp_request(TRACES), slice_of_text(text), &budget, &encoded, reason),
+            cases[i].result);
+        buffer_unref(encoded);
+        assert_int_equal(budget_used(&budget), strlen(text));
+        budget_return(&budget, strlen(text));
+        budget_fini(&budget);
+    }
+    mem_free(text);
+}
+
 static void check_names(const struct otlp_message *message, unsigned depth)
 {
     for (unsigned i = 0; i <= OTLP_SHORT_FIELDS; i++) {
@@ -609,6 +639,7 @@ int main(void)
         cmocka_unit_test(lengths_of_every_size_are_right),
         cmocka_unit_test(output_grows_no_further_than_stated),
         cmocka_unit_test(budget_is_charged_and_may_refuse),
+        cmocka_unit_test(what_never_fits_beside_its_text_is_too_large),
         cmocka_unit_test(names_in_json_follow_from_those_in_protobuf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
