@@ -35,6 +35,11 @@ enum {
     MAPPING_ATTRIBUTES = 5,
 };
 
+/* What attributes of long texts take altogether, beside SPELT_BYTES_MORE: at most SPELT_GROWTH_MAX
+ * times the bytes of all strings and LABEL_BYTES for each label. One text may be in many of them,
+ * as in lists of labels with the same key that differ elsewhere. */
+enum { SPELT_GROWTH_MAX = 32, LABEL_BYTES = 8, SPELT_BYTES_MORE = 1 << 20 };
+
 struct conversion {
     const struct pprof_to_otlp_source *source;
     const struct pprof *pprof;
@@ -48,6 +53,8 @@ struct conversion {
     struct entry_table forms; /* of labels with long texts: the numbers that make an attribute */
     struct scratch made;      /* uint32_t by form: its attribute's index plus 1 */
     struct scratch form;      /* uint64_t: of one attribute */
+    uint64_t spelt_left;      /* bytes of long texts that more attributes may take */
+    struct scratch comments;  /* bool by place of the string: it is a comment already */
     struct scratch mappings;  /* uint32_t by place: index in the dictionary */
     struct scratch functions;
     struct scratch locations;
@@ -321,6 +328,7 @@ static uint32_t *find_made(struct conversion *conversion, const struct pprof_sam
     enum { SHORT_BYTES_MAX = 64 };
     const struct pprof_label *labels = sample->labels;
     size_t text_bytes_max = 0;
+    uint64_t text_bytes = 0;
     size_t count = 0;
     uint64_t *form =
         room(conversion, &conversion->form, (1 + 2 * sample->labels_count) * sizeof(form[0]));
@@ -331,6 +339,7 @@ static uint32_t *find_made(struct conversion *conversion, const struct pprof_sam
     for (size_t i = first; i != LABEL_GROUP_END; i = groups->next[i]) {
         size_t bytes = source_string(conversion, labels[i].text).size;
         text_bytes_max = bytes > text_bytes_max ? bytes : text_bytes_max;
+        text_bytes += bytes;
         form[count++] = labels[i].text;
         form[count++] = labels[i].text == 0 ? (uint64_t)labels[i].number : 0;
     }
@@ -339,7 +348,11 @@ static uint32_t *find_made(struct conversion *conversion, const struct pprof_sam
     uint32_t place = entry_table_add(&conversion->forms, slice_of(form, count * sizeof(form[0])));
     conversion->has_failed |= conversion->forms.has_failed;
     uint32_t *made = room(conversion, &conversion->made, (place + (size_t)1) * sizeof(made[0]));
-    return made != NULL && !conversion->has_failed ? &made[place] : NULL;
+    if (made == NULL || conversion->has_failed || made[place] > 0)
+        return made != NULL && !conversion->has_failed ? &made[place] : NULL;
+    conversion->has_failed = text_bytes > conversion->spelt_left;
+    conversion->spelt_left -= conversion->has_failed ? 0 : text_bytes;
+    return conversion->has_failed ? NULL : &made[place];
 }
 
 /* Adds the attributes of the sample to indices, which has room for its labels and one more. Labels
@@ -368,6 +381,8 @@ static uint32_t add_labels(struct conversion *conversion, const struct pprof_sam
         if (is_empty || is_id || label->key == 0 || !groups.is_first[i])
             continue;
         uint32_t *made = find_made(conversion, sample, &groups, i);
+        if (conversion->has_failed)
+            return 0;
         if (made != NULL && *made > 0) {
             indices[count++] = *made - 1;
             continue;
@@ -457,6 +472,17 @@ static void put_value_type(struct conversion *conversion, struct wire_writer *wr
     wire_write_bytes(writer, number, wire_written(&content));
 }
 
+/* Each comment counts once, as when profiles are merged: a byte of the file names a text of any
+ * length. */
+static bool is_new_comment(struct conversion *conversion, uint32_t text)
+{
+    bool *known = room(conversion, &conversion->comments, conversion->pprof->strings_count);
+    if (known == NULL || text == 0 || known[text])
+        return false;
+    known[text] = true;
+    return true;
+}
+
 static void add_shared_attributes(struct conversion *conversion)
 {
     const struct pprof *pprof = conversion->pprof;
@@ -481,7 +507,7 @@ static void add_shared_attributes(struct conversion *conversion)
         struct byte_run list = {.size = 0};
         for (size_t i = 0; i < pprof->comments_count; i++) {
             const struct pprof_label comment = {.text = pprof->comments[i]};
-            if (comment.text != 0)
+            if (is_new_comment(conversion, comment.text))
                 append_value(conversion, &comments, &comment, true);
         }
         append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&comments));
@@ -563,6 +589,16 @@ static void append_request(struct conversion *conversion, struct byte_run *reque
     scratch_fini(&dictionary.scratch, conversion->budget);
 }
 
+static uint64_t spelt_bytes_max(const struct pprof *pprof)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < pprof->strings_count; i++)
+        bytes += pprof->strings[i].size;
+    for (size_t i = 0; i < pprof->samples_count; i++)
+        bytes += pprof->samples[i].labels_count * LABEL_BYTES;
+    return SPELT_GROWTH_MAX * bytes + SPELT_BYTES_MORE;
+}
+
 bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *budget,
                    struct buffer **ret_request)
 {
@@ -578,6 +614,7 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
     label_keys_init(&conversion.keys, budget);
 
     bool has_samples = false;
+    conversion.spelt_left = spelt_bytes_max(pprof);
     add_symbols(&conversion);
     for (size_t i = 0; i < pprof->samples_count && !conversion.has_failed; i++)
         add_sample(&conversion, &pprof->samples[i]);
@@ -589,7 +626,7 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
     struct scratch *const scratches[] = {
         &conversion.mappings, &conversion.functions, &conversion.locations, &conversion.attributes,
         &conversion.content,  &conversion.repaired,  &conversion.strings,   &conversion.build_ids,
-        &conversion.made,     &conversion.form,
+        &conversion.made,     &conversion.form,      &conversion.comments,
     };
     for (size_t i = 0; i < sizeof(scratches) / sizeof(scratches[0]); i++)
         scratch_fini(scratches[i], budget);

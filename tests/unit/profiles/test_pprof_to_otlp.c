@@ -9,6 +9,7 @@
 #include "src/profiles/pprof/otlp_to_pprof.h"
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_to_otlp.h"
+#include "src/profiles/pprof/pprof_writer.h"
 #include "tests/unit/profiles/support.h"
 
 #include <setjmp.h>
@@ -422,6 +423,73 @@ static void refused_memory_gives_no_request_and_leaks_nothing(void **state)
     mem_free((void *)(uintptr_t)bytes.data);
 }
 
+/* A profile of one long text, which many short fields name. */
+enum { LONG_BYTES = 8 << 10, NAMED = 8 << 10 };
+
+static struct slice profile_of_long_text(bool has_comments, bool has_lists)
+{
+    static char text[LONG_BYTES];
+    struct pprof_writer writer;
+    int64_t value = 1;
+    memset(text, 'x', sizeof(text));
+    pprof_writer_init(&writer, NULL, 64 << 20);
+    uint32_t name = pprof_writer_string(&writer, slice_of(text, sizeof(text)));
+    uint32_t key = pprof_writer_string(&writer, slice_of_text("key"));
+    pprof_writer_value_type(&writer, PPROF_SAMPLE_TYPE, (struct pprof_value_type){key, key});
+    for (uint32_t i = 0; i < NAMED && has_comments; i++)
+        pprof_writer_number(&writer, PPROF_COMMENT, name);
+    for (int64_t i = 0; i < (has_lists ? NAMED : 1); i++) {
+        const struct pprof_label labels[] = {{.key = key, .text = name},
+                                             {.key = key, .number = i + 1}};
+        const struct pprof_sample sample = {
+            .values = &value, .labels = labels, .labels_count = has_lists ? 2 : 0};
+        pprof_writer_sample(&writer, &sample, 1);
+    }
+    struct buffer *buffer = pprof_writer_take(&writer);
+    uint8_t *bytes = mem_alloc(buffer->size);
+    memcpy(bytes, buffer->data, buffer->size);
+    struct slice copy = slice_of(bytes, buffer->size);
+    buffer_unref(buffer);
+    pprof_writer_fini(&writer);
+    return copy;
+}
+
+/* The size of the request; 0: there is none. */
+static size_t size_as_otlp(struct slice bytes, uint64_t budget_bytes)
+{
+    struct arena arena;
+    struct pprof pprof;
+    struct error error = {.text = ""};
+    struct budget budget;
+    struct buffer *request = NULL;
+    budget_init(&budget, budget_bytes);
+    arena_init(&arena, ARENA_BYTES_MAX);
+    assert_true(pprof_read(&arena, bytes, &pprof, &error));
+    const struct pprof_to_otlp_source source = {.pprof = &pprof};
+    bool is_converted = pprof_to_otlp(&source, &budget, &request);
+    size_t size = is_converted ? request->size : 0;
+    buffer_unref(request);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    arena_clear(&arena);
+    mem_free((void *)(uintptr_t)bytes.data);
+    return size;
+}
+
+static void equal_comments_are_one(void **state)
+{
+    (void)state;
+    size_t size = size_as_otlp(profile_of_long_text(true, false), 1 << 20);
+    assert_in_range(size, LONG_BYTES, 2 * LONG_BYTES);
+}
+
+/* Lists that differ elsewhere have it once each. */
+static void a_long_text_is_not_spelt_without_end(void **state)
+{
+    (void)state;
+    assert_int_equal(size_as_otlp(profile_of_long_text(false, true), 1 << 30), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +497,8 @@ int main(void)
         cmocka_unit_test(every_field_of_pprof_has_its_place_in_otlp),
         cmocka_unit_test(every_field_comes_back),
         cmocka_unit_test(refused_memory_gives_no_request_and_leaks_nothing),
+        cmocka_unit_test(equal_comments_are_one),
+        cmocka_unit_test(a_long_text_is_not_spelt_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
