@@ -17,6 +17,7 @@
 
 #include "receivers/otlp_json_file/json_file_config.h"
 #include "receivers/otlp_json_file/json_file_line.h"
+#include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
@@ -34,6 +35,10 @@ enum {
     WINDOW_BYTES_MAX = 8 << 20,
     VALUE_BYTES_MAX = PATH_MAX,
     NAMES_ROOM_MAX = 64 * 1024, /* for the entry of a user or group */
+    /* While all others hold less than this part of the budget, waiting for memory cannot help: so
+     * many tries in a row, as they may have just given it back. */
+    OTHERS_PART = 16,
+    ALONE_TRIES_MAX = 10,
 };
 #define PAUSE_MIN_NS ((uint64_t)10 * NS_PER_MS)  /* before a refused request is offered again … */
 #define PAUSE_MAX_NS ((uint64_t)5 * NS_PER_S)    /* … doubled up to this */
@@ -425,6 +430,16 @@ static void note_end(struct json_file_reader *reader, const struct follow_line *
     reader->newest->end = line->end;
 }
 
+static bool is_alone(const struct json_file_reader *reader)
+{
+    const struct budget *budget = reader->first->base.budget;
+    if (budget == NULL || reader->oldest != NULL)
+        return false;
+    uint64_t used = budget_used(budget);
+    uint64_t own = follower_line_bytes(reader->follower);
+    return used - (own < used ? own : used) < budget_limit(budget) / OTHERS_PART;
+}
+
 static bool take(const struct follow_line *line, void *arg)
 {
     struct json_file_reader *reader = arg;
@@ -439,6 +454,7 @@ static bool take(const struct follow_line *line, void *arg)
         if (reader->path == NULL || strcmp(reader->path, line->path) != 0)
             set_attributes(reader, line);
         enum json_line_result result;
+        unsigned alone = 0; /* tries in a row */
         while ((result = json_line_read(line->bytes, reader->signals, encoding == JSON_FILE_UTF8,
                                         &reader->attributes, reader->first->base.budget, deliver,
                                         reader, reason)) == JSON_LINE_NO_MEMORY) {
@@ -447,6 +463,14 @@ static bool take(const struct follow_line *line, void *arg)
                          "no memory left in the budget to read a line: it is read later",
                          log_text("path", line->path), log_int("line", (int64_t)line->number));
             reader->has_logged_memory = true;
+            alone = is_alone(reader) ? alone + 1 : 0;
+            if (alone == ALONE_TRIES_MAX) {
+                snprintf(reason, sizeof(reason),
+                         "reading it takes more than the whole memory budget "
+                         "(service::budget_mib)");
+                result = JSON_LINE_WRONG;
+                break;
+            }
             sleep_up_to(reader, MEMORY_NS);
             collect(reader);
             if (is_stopping(reader))

@@ -212,6 +212,11 @@ void follower_destroy(struct follower *follower)
     mem_free(follower);
 }
 
+size_t follower_line_bytes(const struct follower *follower)
+{
+    return follower->data_capacity;
+}
+
 size_t follower_known(const struct follower *follower)
 {
     size_t count = follower->current.count + follower->previous.count;

@@ -81,6 +81,9 @@ void follower_done(struct follower *follower, uint64_t end);
 /* Saves what is known. NULL is a no-op. */
 void follower_destroy(struct follower *follower);
 
+/* What the line that is being taken lies in, as it is charged. */
+size_t follower_line_bytes(const struct follower *follower);
+
 /* Files that are known now, and that are open: for tests and counters. */
 size_t follower_known(const struct follower *follower);
 size_t follower_open_files(const struct follower *follower);

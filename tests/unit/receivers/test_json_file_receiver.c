@@ -58,7 +58,8 @@ static bool refuses_for_good;
 static uint64_t refused_items; /* requests of so many are refused, too; 0: none */
 static size_t refused_count;   /* of those */
 static bool has_stopped;
-static bool holds; /* receipts are resolved later */
+static bool holds;                       /* receipts are resolved later */
+static uint64_t budget_bytes = 64 << 20; /* of the next receiver */
 static struct receipt *held[OFFERS_MAX];
 static size_t held_count;
 
@@ -176,7 +177,7 @@ static void open_receiver(struct fixture *fixture, const char *options)
              fixture->directory, options);
     if (!load(section, &fixture->config, problems, sizeof(problems)))
         fail_msg("%s", problems);
-    budget_init(&fixture->budget, 64 << 20);
+    budget_init(&fixture->budget, budget_bytes);
     fixture->lane = lane_create(0);
     struct component *receiver = mem_zalloc(otlp_json_file_receiver_factory.instance_size);
     receiver->factory = &otlp_json_file_receiver_factory;
@@ -408,6 +409,33 @@ static void what_comes_after_the_stop_is_given_up(void **state)
     mem_free(name);
 }
 
+/* With its attributes it never fits into the budget, though each part of it does. */
+static void a_line_that_never_fits_does_not_stop_the_others(void **state)
+{
+    enum { RECORDS = 100000, HEAD_BYTES = 128 };
+    static const char head[] = "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}";
+    struct fixture fixture;
+    char *line = mem_zalloc(HEAD_BYTES + (size_t)RECORDS * 3);
+    (void)state;
+    set_up(&fixture);
+    strcpy(line, head);
+    char *at = line + strlen(line);
+    for (unsigned i = 1; i < RECORDS; i++, at += 3)
+        memcpy(at, ",{}", 3);
+    strcpy(at, "]}]}]}\n");
+    put(&fixture, line);
+    put(&fixture, LINE_OF_ONE);
+    budget_bytes = 6600000;
+    open_receiver(&fixture, "start_at: beginning");
+    budget_bytes = 64 << 20;
+    wait_until(&fixture, &offers_count, PIPELINES);
+    assert_int_equal(offers[0].items, 1);
+    assert_int_equal(counter_read(&counters_of(&fixture)->wrong_lines), 1);
+    close_receiver(&fixture);
+    tear_down(&fixture);
+    mem_free(line);
+}
+
 struct config_case {
     const char *yaml;
     const char *problem; /* NULL: it loads */
@@ -470,6 +498,7 @@ int main(void)
         cmocka_unit_test(the_position_does_not_pass_what_was_refused),
         cmocka_unit_test(stopping_ends_retries_and_saves_the_position),
         cmocka_unit_test(what_comes_after_the_stop_is_given_up),
+        cmocka_unit_test(a_line_that_never_fits_does_not_stop_the_others),
         cmocka_unit_test(configurations_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
