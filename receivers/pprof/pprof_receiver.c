@@ -150,10 +150,12 @@ static bool convert(struct profile_scrape *scrape, struct pprof_upload *upload, 
     arena_init_charged(&arena, DELTA_BYTES_MAX, budget);
     if (upload->pprof.time_ns <= 0)
         upload->pprof.time_ns = (int64_t)clock_wall_ns();
-    bool is_made = make_series(scrape, &series, error) &&
-                   take_differences(scrape, upload, &arena, error) &&
-                   (series_to_otlp(&series, &upload->pprof, budget, &scrape->request) ||
-                    error_set(error, "the memory budget has no room for the profile"));
+    bool is_too_large;
+    bool is_made =
+        make_series(scrape, &series, error) && take_differences(scrape, upload, &arena, error) &&
+        (series_to_otlp(&series, &upload->pprof, budget, &scrape->request, &is_too_large) ||
+         error_set(error, is_too_large ? "too many labels repeat the profile's long texts"
+                                       : "the memory budget has no room for the profile"));
     scrape->items = pprof_upload_items(upload);
     scrape->negative = upload->negative;
     arena_clear(&arena);

@@ -76,8 +76,11 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, const st
     enum pyroscope_step step = PYROSCOPE_STEP_NONE;
     if (!upload_check_profile(&upload->pprof, series, exchange->receiver->limits, &error))
         return refuse(exchange, error.text);
-    if (!series_to_otlp(series, &upload->pprof, exchange->receiver->base.budget, &request))
-        return PYROSCOPE_STEP_BUSY;
+    bool is_too_large;
+    if (!series_to_otlp(series, &upload->pprof, exchange->receiver->base.budget, &request,
+                        &is_too_large))
+        return is_too_large ? refuse(exchange, "too many labels repeat the profile's long texts")
+                            : PYROSCOPE_STEP_BUSY;
     exchange->negative += upload->negative;
     exchange->empty += request->size == 0;
     if (request->size > 0)

@@ -342,7 +342,7 @@ static void run_pprof(struct slice profile)
     bool is_read = pprof_read(&arena, profile, &pprof, &error);
     if (is_read) {
         upload_check_profile(&pprof, &series, &limits, &error);
-        series_to_otlp(&series, &pprof, NULL, &request);
+        series_to_otlp(&series, &pprof, NULL, &request, NULL);
         work_produced(request != NULL ? request->size : 0);
     }
     work_end();

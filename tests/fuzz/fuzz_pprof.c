@@ -139,7 +139,7 @@ static void check(struct slice bytes)
     if (pprof_read(&arena, bytes, &pprof, &error)) {
         const struct pprof_to_otlp_source source = {.pprof = &pprof};
         check_copy(&pprof);
-        if (pprof_to_otlp(&source, NULL, &request) && request->size > 0)
+        if (pprof_to_otlp(&source, NULL, &request, NULL) && request->size > 0)
             check_request(buffer_slice(request));
     }
     buffer_unref(request);

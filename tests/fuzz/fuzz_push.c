@@ -65,7 +65,7 @@ static void convert(const struct series *series, struct slice profile, struct bu
         return;
     if (upload_check_profile(&upload.pprof, series, &limits, &error))
         check_passed(&upload.pprof);
-    if (series_to_otlp(series, &upload.pprof, budget, &request))
+    if (series_to_otlp(series, &upload.pprof, budget, &request, NULL))
         check_request(request, pprof_upload_items(&upload), budget);
     buffer_unref(request);
     request = NULL;
@@ -73,7 +73,7 @@ static void convert(const struct series *series, struct slice profile, struct bu
         const struct ingest_query query = {.from_ns = 1, .spy_name = slice_of_text(spies[i])};
         is_mended = ingest_pprof_mend(&upload, &query);
     }
-    if (is_mended && series_to_otlp(series, &upload.pprof, budget, &request))
+    if (is_mended && series_to_otlp(series, &upload.pprof, budget, &request, NULL))
         check_request(request, pprof_upload_items(&upload), budget);
     buffer_unref(request);
     pprof_upload_close(&upload);

@@ -54,6 +54,7 @@ struct conversion {
     struct scratch made;      /* uint32_t by form: its attribute's index plus 1 */
     struct scratch form;      /* uint64_t: of one attribute */
     uint64_t spelt_left;      /* bytes of long texts that more attributes may take */
+    bool is_too_large;        /* they would take more */
     struct scratch comments;  /* bool by place of the string: it is a comment already */
     struct scratch mappings;  /* uint32_t by place: index in the dictionary */
     struct scratch functions;
@@ -350,9 +351,12 @@ static uint32_t *find_made(struct conversion *conversion, const struct pprof_sam
     uint32_t *made = room(conversion, &conversion->made, (place + (size_t)1) * sizeof(made[0]));
     if (made == NULL || conversion->has_failed || made[place] > 0)
         return made != NULL && !conversion->has_failed ? &made[place] : NULL;
-    conversion->has_failed = text_bytes > conversion->spelt_left;
-    conversion->spelt_left -= conversion->has_failed ? 0 : text_bytes;
-    return conversion->has_failed ? NULL : &made[place];
+    if (text_bytes > conversion->spelt_left) {
+        conversion->is_too_large = conversion->has_failed = true;
+        return NULL;
+    }
+    conversion->spelt_left -= text_bytes;
+    return &made[place];
 }
 
 /* Adds the attributes of the sample to indices, which has room for its labels and one more. Labels
@@ -600,12 +604,15 @@ static uint64_t spelt_bytes_max(const struct pprof *pprof)
 }
 
 bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *budget,
-                   struct buffer **ret_request)
+                   struct buffer **ret_request, bool *ret_is_too_large)
 {
     const struct pprof *pprof = source->pprof;
     assert(source->attributes_count <= PPROF_TO_OTLP_ATTRIBUTES_MAX);
-    if (pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX)
+    if (pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX) {
+        if (ret_is_too_large != NULL)
+            *ret_is_too_large = false;
         return false;
+    }
     struct conversion conversion = {.source = source, .pprof = pprof, .budget = budget};
     struct byte_run request = {.size = 0};
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
@@ -642,6 +649,8 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
     if (buffer != NULL)
         buffer->size = request.size;
     scratch_fini(&request.scratch, budget);
+    if (ret_is_too_large != NULL)
+        *ret_is_too_large = conversion.is_too_large;
     if (buffer == NULL)
         return false;
     *ret_request = buffer;

@@ -28,6 +28,7 @@ struct pprof_to_otlp_source {
 };
 
 /* The caller owns *ret_request, which is empty when the profile has no samples. False: no memory,
- * or more sample types than allowed. */
+ * more sample types than allowed, or *ret_is_too_large (unless NULL): long texts that the profile
+ * has once would stand in too many attributes, whatever the memory. */
 bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *budget,
-                   struct buffer **ret_request);
+                   struct buffer **ret_request, bool *ret_is_too_large);

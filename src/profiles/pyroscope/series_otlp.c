@@ -87,7 +87,7 @@ static void add_label(struct conversion *conversion, const struct series *series
 }
 
 bool series_to_otlp(const struct series *series, const struct pprof *pprof, struct budget *budget,
-                    struct buffer **ret_request)
+                    struct buffer **ret_request, bool *ret_is_too_large)
 {
     assert(series->count <= SERIES_LABELS_MAX);
     struct conversion conversion = {.budget = budget};
@@ -115,7 +115,10 @@ bool series_to_otlp(const struct series *series, const struct pprof *pprof, stru
         .attributes = conversion.attributes,
         .attributes_count = conversion.count,
     };
-    bool is_converted = !conversion.has_failed && pprof_to_otlp(&source, budget, ret_request);
+    if (ret_is_too_large != NULL)
+        *ret_is_too_large = false;
+    bool is_converted =
+        !conversion.has_failed && pprof_to_otlp(&source, budget, ret_request, ret_is_too_large);
     scratch_fini(&array.scratch, budget);
     scratch_fini(&conversion.resource.scratch, budget);
     scratch_fini(&conversion.names.scratch, budget);

@@ -18,9 +18,9 @@ struct profile_dictionary;
 #define SERIES_PRIVATE_PREFIX "pyroscope.label."
 
 /* The labels have been checked. The caller owns *ret_request, which is empty when the profile has
- * no values. False: no memory, or more sample types than PPROF_TO_OTLP_TYPES_MAX. */
+ * no values. False: as pprof_to_otlp. */
 bool series_to_otlp(const struct series *series, const struct pprof *pprof, struct budget *budget,
-                    struct buffer **ret_request);
+                    struct buffer **ret_request, bool *ret_is_too_large);
 
 /* The next label that begins with "__"; reader is over the Profile's attributes. False: there are
  * no more. */

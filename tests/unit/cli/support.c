@@ -90,7 +90,7 @@ struct buffer *small_otlp(int64_t scale, const char *name)
     bool is_read = pprof_read(&arena, buffer_slice(bytes), &pprof, &error);
     assert(is_read);
     const struct pprof_to_otlp_source source = {.pprof = &pprof};
-    bool is_translated = pprof_to_otlp(&source, NULL, &request);
+    bool is_translated = pprof_to_otlp(&source, NULL, &request, NULL);
     assert(is_translated);
     arena_clear(&arena);
     buffer_unref(bytes);

@@ -57,7 +57,7 @@ static struct buffer *to_otlp(struct slice bytes)
     if (!pprof_read(&arena, bytes, &pprof, &error))
         fail_msg("%s", error.text);
     const struct pprof_to_otlp_source source = {.pprof = &pprof};
-    assert_true(pprof_to_otlp(&source, NULL, &request));
+    assert_true(pprof_to_otlp(&source, NULL, &request, NULL));
     arena_clear(&arena);
     budget_fini(&budget);
     return request;
@@ -412,7 +412,7 @@ static void refused_memory_gives_no_request_and_leaks_nothing(void **state)
         budget_init(&budget, 1 << 20);
         assert_true(n < 500);
         mem_refuse_nth(n);
-        has_succeeded = pprof_to_otlp(&source, &budget, &request);
+        has_succeeded = pprof_to_otlp(&source, &budget, &request, NULL);
         mem_refuse_nth(0);
         assert_int_equal(has_succeeded, request != NULL);
         buffer_unref(request);
@@ -454,7 +454,7 @@ static struct slice profile_of_long_text(bool has_comments, bool has_lists)
     return copy;
 }
 
-/* The size of the request; 0: there is none. */
+/* The size of the request; 0: there is none, as it would be too large. */
 static size_t size_as_otlp(struct slice bytes, uint64_t budget_bytes)
 {
     struct arena arena;
@@ -466,8 +466,10 @@ static size_t size_as_otlp(struct slice bytes, uint64_t budget_bytes)
     arena_init(&arena, ARENA_BYTES_MAX);
     assert_true(pprof_read(&arena, bytes, &pprof, &error));
     const struct pprof_to_otlp_source source = {.pprof = &pprof};
-    bool is_converted = pprof_to_otlp(&source, &budget, &request);
+    bool is_too_large;
+    bool is_converted = pprof_to_otlp(&source, &budget, &request, &is_too_large);
     size_t size = is_converted ? request->size : 0;
+    assert_int_equal(is_too_large, !is_converted);
     buffer_unref(request);
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);

@@ -119,7 +119,7 @@ static void labels_travel_and_stay_distinct(void **state)
         char *text = strdup(cases[i][0]);
         struct series series = series_of(text);
         struct buffer *request = NULL;
-        assert_true(series_to_otlp(&series, &pprof, NULL, &request));
+        assert_true(series_to_otlp(&series, &pprof, NULL, &request, NULL));
         describe(buffer_slice(request), found, sizeof(found));
         assert_string_equal(found, cases[i][1]);
         buffer_unref(request);
