@@ -522,11 +522,24 @@ bool ottl_assign_at(struct ottl_run *run, struct ottl_container *owner, struct o
     return ottl_assign(run, owner, target, value);
 }
 
+/* Whether a key behind the first is an expression: it may read all attributes, which moves those
+ * with slots. */
+static bool has_inner_expression(const struct ottl_path *path)
+{
+    for (uint32_t i = 1; i < path->keys_count; i++)
+        if (path->keys[i].node != NULL)
+            return true;
+    return false;
+}
+
 bool ottl_map_assign(struct ottl_run *run, struct ottl_map *map, const struct ottl_path *path,
                      const struct ottl_value *value)
 {
     struct slice key;
     struct ottl_entry *entry;
+    if (path->slot >= 0 && has_inner_expression(path) &&
+        !ottl_record_load(run->records[path->context]))
+        return ottl_run_no_memory(run);
     if (!find_entry(run, map, path, &key, &entry))
         return false;
     if (entry == NULL)

@@ -479,6 +479,20 @@ static void test_keys_of_one_mark(void **state)
     expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
 }
 
+/* A key of a path may read all attributes, which moves those with slots. */
+static void test_keys_that_load_attributes(void **state)
+{
+    (void)state;
+    expect_attributes("set(attributes[\"n\"][Keys(attributes)[0]], 1)", T("z") "," A,
+                      T("z") "," A ",{\"key\":\"n\",\"value\":{\"kvlistValue\":{\"values\":[{"
+                             "\"key\":\"z\",\"value\":{\"intValue\":\"1\"}}]}}}",
+                      0);
+    expect_attributes("set(attributes[\"e\"][Keys(attributes)[0]], 1)", A "," EMPTY,
+                      A ",{\"key\":\"e\",\"value\":{\"kvlistValue\":{\"values\":[{"
+                        "\"key\":\"a\",\"value\":{\"intValue\":\"1\"}}]}}}",
+                      0);
+}
+
 /* What moves into a gap keeps its slot; of a key that comes twice the next one is found. */
 static void test_slots_that_move(void **state)
 {
@@ -2009,6 +2023,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_shared_plan),
+        cmocka_unit_test(test_keys_that_load_attributes),
         cmocka_unit_test(test_slots_that_move),
         cmocka_unit_test(test_slots_that_take_a_place),
         cmocka_unit_test(test_keys_of_one_mark),
