@@ -355,14 +355,14 @@ static struct tail_taker taker_of(struct intake *intake)
 
 /* One step, for `spans` spans at most. What is kept for them can be many times their bytes, for
  * which there was room at the beginning: the oldest traces make more. If they cannot, and the
- * budget is exceeded already, the spans are lost. */
+ * budget is exceeded by more than its margin, the spans are lost. */
 static bool step(struct intake *intake, struct tail_split *split, uint64_t spans)
 {
     struct tail *self = intake->self;
     const struct budget *budget = self->base.budget;
     const struct tail_taker taker = taker_of(intake);
-    intake->has_no_room = !tail_make_room_in_budget(self, TINY_SPAN_BYTES * spans) &&
-                          budget_used(budget) > budget_limit(budget);
+    intake->has_no_room =
+        !tail_make_room_in_budget(self, TINY_SPAN_BYTES * spans) && budget_is_overdrawn(budget);
     return tail_split_step(split, &taker);
 }
 
@@ -430,8 +430,11 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
     /* Beside its bytes, for what is kept for each trace. */
     uint64_t room = batch->bytes + batch->bytes / 2;
     tail_advance(self, clock_now_ns());
+    const bool comes_again = !is_part && receipt != NULL;
     /* What is kept of an acknowledged one, traces make room for step by step. */
-    bool has_room = tail_make_room_in_budget(self, room) || batch_may_exceed(batch);
+    bool has_room =
+        tail_make_room_in_budget(self, room) ||
+        (batch_may_exceed(batch) && !(comes_again && budget_is_overdrawn(self->base.budget)));
     *ret_intake = (struct intake){.self = self, .receipt = receipt};
     bool can_never_fit = room + batch->bytes > budget_limit(self->base.budget);
     if (batch->bytes > UINT32_MAX / 2 || (can_never_fit && !batch->is_acknowledged)) {
@@ -448,7 +451,7 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
         return true;
     struct outcome outcome = outcome_busy("the memory budget has no room for more traces");
     outcome.reason = LOSS_MEMORY;
-    if (is_part || receipt == NULL) { /* nobody offers it again */
+    if (!comes_again) {
         outcome.verdict = LOST;
         ledger_drop(self->base.ledger, batch, LOSS_MEMORY, component_exporters(&self->base, batch));
     }

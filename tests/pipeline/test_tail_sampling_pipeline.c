@@ -12,12 +12,14 @@
 #include <cmocka.h>
 
 #include "processors/tail_sampling/tail_split.h"
+#include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/harness.h"
 #include "tests/support/pumps.h"
 #include "tests/support/telemetry_bytes.h"
@@ -961,6 +963,41 @@ static void tiny_traces_without_room_are_lost(void **state)
     harness_destroy(h);
 }
 
+/* Behind batch it may take the budget's margin, and beyond that wait. */
+static void an_acknowledged_request_is_kept_when_the_limit_is_exceeded(void **state)
+{
+    enum { SPANS = 8, EXCESS_KIB = 16 };
+    struct trace_span spans[SPANS];
+    (void)state;
+    for (uint64_t i = 0; i < SPANS; i++)
+        spans[i] = (struct trace_span){.trace = i + 1, .span = 1};
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned lanes = 1 + i / 2;
+        const bool is_overdrawn = i % 2 == 1;
+        struct harness *h = harness_create_on(
+            "processors: {batch: {timeout: 1s}, tail_sampling: {decision_wait: 1s, num_traces: "
+            "1000, policies: [" ALWAYS "]}}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
+            "service: {budget_mib: 8, pipelines: {traces: {receivers: [test], processors: [batch, "
+            "tail_sampling], exporters: [test]}}}\n",
+            lanes);
+        struct budget *budget = &h->service->budget;
+        const uint64_t limit = budget_limit(budget);
+        for (unsigned lane = 0; lane < lanes; lane++)
+            harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+        assert_int_equal(trace_offer(h, 0, NULL, spans, SPANS)->outcome.verdict, ACCEPTED);
+        const uint64_t others = limit - budget_used(budget) + (EXCESS_KIB << 10) +
+                                (is_overdrawn ? limit / BUDGET_MARGIN_PART : 0);
+        budget_take(budget, others);
+        harness_advance(h, 5 * S);
+        assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+        assert_int_equal(harness_totals(h, TRACES).delivered, is_overdrawn ? 0 : SPANS);
+        budget_return(budget, others);
+        harness_advance(h, 5 * S);
+        assert_int_equal(harness_totals(h, TRACES).delivered, SPANS);
+        harness_destroy(h);
+    }
+}
+
 /* A long Resource is not copied for each lane and each step: parts that wait lie in the request. */
 static void parts_of_a_request_take_as_much_as_it(void **state)
 {
@@ -1309,6 +1346,7 @@ int main(void)
         cmocka_unit_test(when_memory_is_short_the_oldest_are_decided),
         cmocka_unit_test(tiny_traces_stay_within_the_budget),
         cmocka_unit_test(tiny_traces_without_room_are_lost),
+        cmocka_unit_test(an_acknowledged_request_is_kept_when_the_limit_is_exceeded),
         cmocka_unit_test(parts_of_a_request_take_as_much_as_it),
         cmocka_unit_test(without_any_room_senders_are_refused),
         cmocka_unit_test(no_trace_is_decided_early_while_there_is_room),
