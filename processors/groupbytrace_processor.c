@@ -92,7 +92,7 @@ struct held_trace {
 };
 
 /* Of each trace beside its spans, with its place in the table. Charged for each fragment of a
- * request that was cut, too, until it is in its trace. */
+ * request that was cut, too, on its way to other lanes as well, until it is in its trace. */
 static size_t held_bytes(void)
 {
     enum { PLACE_BYTES = 64 };
@@ -259,7 +259,7 @@ static void evict_oldest(struct groupbytrace *self)
     free_trace(self, trace, &outcome);
 }
 
-/* NULL: no memory. */
+/* Takes over the charge of its first fragment. NULL: no memory. */
 static struct held_trace *add_trace(struct groupbytrace *self, const struct batch *model,
                                     const uint8_t id[static TRACE_ID_BYTES], uint64_t hash)
 {
@@ -271,7 +271,6 @@ static struct held_trace *add_trace(struct groupbytrace *self, const struct batc
     trace->hash = hash;
     trace->number = self->arrivals++;
     trace->deadline_ns = clock_now_ns() + self->config->wait_duration_ns;
-    budget_take(self->base.budget, charge_of(trace));
     if (!hash_table_add(&self->table, hash, trace)) {
         free_trace(self, trace, &outcome_accepted);
         return NULL;
@@ -305,7 +304,8 @@ static void lose_fragment(struct groupbytrace *self, const struct batch *from,
     batch_unref(lost);
 }
 
-/* Adds it to its trace, on the lane of that. receipt: in a pipeline with a journal. */
+/* Adds it to its trace, on the lane of that. receipt: in a pipeline with a journal. A new trace
+ * takes over its charge (return_charges). */
 static void take_fragment(struct groupbytrace *self, const struct batch *from,
                           struct trace_fragment *fragment, struct receipt *receipt)
 {
@@ -337,6 +337,14 @@ static void take_fragment(struct groupbytrace *self, const struct batch *from,
     trace->receipts[trace->receipts_count++] = receipt;
 }
 
+/* Of so many fragments, less those that began traces, of which there were so many before. */
+static void return_charges(struct groupbytrace *self, size_t fragments, uint64_t arrivals)
+{
+    const size_t left = fragments - (size_t)(self->arrivals - arrivals);
+    if (left > 0)
+        budget_return(self->base.budget, left * held_bytes());
+}
+
 /* ---- Parcels ---- */
 
 static void release_due(struct groupbytrace *self);
@@ -364,17 +372,19 @@ static void on_parcel(struct lane_task *task)
 {
     struct parcel *parcel = (struct parcel *)task;
     struct groupbytrace *self = parcel->to;
+    const uint64_t arrivals = self->arrivals;
     assert(!self->has_stopped);
     ledger_take_over(self->base.ledger, TRACES, parcel->items);
     for (size_t i = 0; i < parcel->count; i++)
         take_fragment(self, parcel->batch, &parcel->fragments[i], NULL);
+    return_charges(self, parcel->count, arrivals);
     release_due(self);
     parcel->task.fn = on_parcel_back;
     lane_post(parcel->from->base.lane, &parcel->task);
 }
 
-/* Takes the fragment, or puts it into the parcel for the lane of its trace. */
-static void share_out(struct groupbytrace *self, struct cut_request *cut,
+/* Takes the fragment, or puts it into the parcel for the lane of its trace. True: it was taken. */
+static bool share_out(struct groupbytrace *self, struct cut_request *cut,
                       struct trace_fragment *fragment)
 {
     enum { LANE_SHIFT = 40 }; /* other bits than the table's */
@@ -382,7 +392,7 @@ static void share_out(struct groupbytrace *self, struct cut_request *cut,
     unsigned place = (unsigned)((hash >> LANE_SHIFT) % self->lanes);
     if (place == self->place) {
         take_fragment(self, cut->batch, fragment, cut->receipt);
-        return;
+        return true;
     }
     struct parcel *parcel = self->parcels[place];
     if (parcel == NULL) {
@@ -399,6 +409,7 @@ static void share_out(struct groupbytrace *self, struct cut_request *cut,
     parcel->fragments[parcel->count++] = *fragment;
     parcel->items += fragment->items * component_exporters(&self->base, cut->batch);
     fragment->buffer = NULL;
+    return false;
 }
 
 static void post_parcels(struct groupbytrace *self)
@@ -509,10 +520,12 @@ static void take_some(struct groupbytrace *self)
         struct cut_request *cut = self->cuts;
         const size_t ready = cut->split.fragments_count - cut->taken;
         const size_t end = cut->taken + (ready < left ? ready : left);
+        const uint64_t arrivals = self->arrivals;
+        size_t own = 0;
         left -= end - cut->taken;
-        budget_return(self->base.budget, (end - cut->taken) * held_bytes());
         while (cut->taken < end)
-            share_out(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
+            own += share_out(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
+        return_charges(self, own, arrivals);
         post_parcels(self);
         if (cut->taken < cut->split.fragments_count)
             break;
