@@ -476,6 +476,20 @@ bool budget_is_leaving(const struct budget *budget)
            budget_limit(budget) / BUDGET_MARGIN_PART;
 }
 
+void budget_note_put_off(struct budget *budget, uint64_t until_ns)
+{
+    uint64_t last_ns = atomic_load_explicit(&budget->put_off_ns, memory_order_relaxed);
+    while (until_ns > last_ns &&
+           !atomic_compare_exchange_weak_explicit(&budget->put_off_ns, &last_ns, until_ns,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+uint64_t budget_put_off_ns(const struct budget *budget)
+{
+    return atomic_load_explicit(&budget->put_off_ns, memory_order_relaxed);
+}
+
 void budget_lower(struct budget *budget, uint64_t limit)
 {
     assert(limit > 0);

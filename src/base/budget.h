@@ -51,6 +51,8 @@ struct budget {
     /* When an export found no room, on clock_now_ns's scale, if none has gone beyond the margin
      * since; 0: none. */
     _Atomic uint64_t export_refused_ns;
+    /* Until when exports were put off for another reason than memory; 0: none was. */
+    _Atomic uint64_t put_off_ns;
     struct budget *whole;     /* of an allowance, where its bytes count; NULL: it is none */
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
     _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
@@ -97,6 +99,11 @@ void budget_note_left(struct budget *budget, uint64_t bytes);
 /* Whether exporters hold more than the margin. If they do not, what waits for memory waits for what
  * other stages hold. */
 bool budget_is_leaving(const struct budget *budget);
+/* An export has failed, for another reason than memory, and is tried again at that time at the
+ * earliest: it keeps what it holds for as long as its back-end is away. Any thread. */
+void budget_note_put_off(struct budget *budget, uint64_t until_ns);
+/* The last of those times, on clock_now_ns's scale; 0: there was none. */
+uint64_t budget_put_off_ns(const struct budget *budget);
 /* Lowers the limit if it is above; what is in use stays in use. Before lanes run. */
 void budget_lower(struct budget *budget, uint64_t limit);
 

@@ -58,8 +58,10 @@ static bool is_hopeless(const struct downstream_retry *downstream, uint64_t kept
 {
     const uint64_t shut_in_ns =
         downstream->leaving_ns > kept_out_ns ? downstream->leaving_ns : kept_out_ns;
+    const uint64_t stuck_ns =
+        downstream->put_off_ns > kept_out_ns ? downstream->put_off_ns : kept_out_ns;
     /* What the journal has is worth a longer wait. */
-    return now_ns - kept_out_ns >= DOWNSTREAM_KEPT_OUT_MAX_NS ||
+    return now_ns - stuck_ns >= DOWNSTREAM_KEPT_OUT_MAX_NS ||
            (!downstream->component->is_journaled &&
             now_ns - shut_in_ns >= DOWNSTREAM_SHUT_IN_MAX_NS);
 }
@@ -81,8 +83,11 @@ static bool may_try_again(struct downstream_batch *offered, const struct outcome
     downstream->refused_ns = now_ns;
     if (offered->kept_out_ns == 0)
         offered->kept_out_ns = now_ns;
-    if (budget_is_leaving(downstream->component->budget))
+    if (budget_is_leaving(downstream->component->budget)) {
+        const uint64_t put_off_ns = budget_put_off_ns(downstream->component->budget);
         downstream->leaving_ns = now_ns;
+        downstream->put_off_ns = put_off_ns < now_ns ? put_off_ns : now_ns;
+    }
     /* What kept out those before it will not let this one in, either. */
     return !is_hopeless(downstream, offered->kept_out_ns, now_ns) &&
            !is_hopeless(downstream, downstream->kept_out_ns, now_ns);

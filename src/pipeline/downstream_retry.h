@@ -2,8 +2,9 @@
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
  * now is kept and offered again, oldest first, before any other; one that memory keeps out for
  * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS without a journal, is lost or left to
- * the journal, and so are those after it that memory keeps out until one is taken again. Losses are
- * counted in the ledger.
+ * the journal, and so are those after it that memory keeps out until one is taken again. While
+ * exporters hold the memory because their back-end is away, none is. Losses are counted in the
+ * ledger.
  * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
  * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
 #pragma once
@@ -36,6 +37,7 @@ struct downstream_retry {
     uint64_t kept_out_ns;             /* since when want of memory keeps out every batch; 0: none */
     uint64_t refused_ns;              /* when it last did */
     uint64_t leaving_ns;              /* when exporters last held memory meanwhile */
+    uint64_t put_off_ns;              /* the same of a back-end that is away, which they wait for */
     uint64_t attempt_ns;              /* how long the last that memory kept out was under way */
     struct timer timer;
     struct lane_job end_of_turn; /* queued from the first offer of a turn on */

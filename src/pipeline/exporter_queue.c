@@ -495,6 +495,8 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
                  log_text("interval", interval));
         lane_timer_start(queue->exporter->lane, &export->timer, delay_ns);
         begin_retrying(export);
+        if (!export->lacked_memory)
+            budget_note_put_off(queue->exporter->budget, clock_now_ns() + delay_ns);
         return;
     }
     if (last.reason == LOSS_SHUTDOWN)

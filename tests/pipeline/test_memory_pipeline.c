@@ -10,6 +10,7 @@
 #include "src/base/machine.h"
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 
@@ -126,6 +127,30 @@ static void pieces_wait_for_memory_in_front_of_a_queue(void **state)
     harness_advance(h, 30 * S);
     assert_int_equal(harness_totals(h, TRACES).delivered, PIECES);
     assert_true(atomic_load(&budget->high_water) <= MIB / 100 * 115);
+    harness_destroy(h);
+}
+
+/* Requests that are to be sent again for ever hold their memory as long as that takes, and what
+ * waits for it is kept as if the queue itself were full. */
+static void pieces_wait_as_long_as_the_back_end_is_away(void **state)
+{
+    enum { PIECES = 900 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s, send_batch_size: 1, send_batch_max_size: 1}}\n"
+        "exporters: {test: {sending_queue: {queue_size: 1000000, num_consumers: 1}, "
+        "retry_on_failure: {max_elapsed_time: 0s}}}\n"
+        "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], processors: [batch], "
+        "exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_BUSY;
+    assert_int_equal(harness_send_now(h, PIECES)->outcome.verdict, ACCEPTED);
+    harness_advance(h, 3 * DOWNSTREAM_KEPT_OUT_MAX_NS);
+    assert_true(harness_budget_used(h) > MIB / 100 * 95);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    harness_let_go(h);
+    harness_advance(h, 60 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, PIECES);
     harness_destroy(h);
 }
 
@@ -386,6 +411,7 @@ int main(void)
         cmocka_unit_test(acknowledged_requests_pass_above_the_soft_limit),
         cmocka_unit_test(requests_in_a_queue_are_charged),
         cmocka_unit_test(pieces_wait_for_memory_in_front_of_a_queue),
+        cmocka_unit_test(pieces_wait_as_long_as_the_back_end_is_away),
         cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
         cmocka_unit_test(edited_batches_get_past_a_full_budget_into_a_queue),
         cmocka_unit_test(memory_for_one_of_two_pipelines_is_enough_for_none),
