@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -162,7 +163,7 @@ static void end_piece(struct exception_logs *logs)
     batch_append(batch, output->buffer, buffer_slice(output->buffer));
     batch->items = logs->records;
     batch->arrival_ns = model->arrival_ns;
-    batch->is_acknowledged = model->is_acknowledged;
+    batch->is_acknowledged = batch_may_exceed(model);
     batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
     nested_output_fini(output);
     logs->records = 0;
@@ -237,10 +238,26 @@ static void take(void *arg, const struct exception *exception)
         end_piece(logs);
 }
 
+/* With the request and what was written of it, nothing else in the budget. */
+static bool needs_more_than(const struct exception_logs *logs, const struct budget *budget)
+{
+    enum { OTHERS_PART = 64 }; /* of the budget, which connections hold and the like */
+    const uint64_t limit = budget_limit(budget);
+    uint64_t bytes = logs->model->bytes + logs->output.refused_bytes;
+    for (size_t i = 0; i < logs->batches_count; i++)
+        bytes += logs->batches[i]->bytes;
+    return bytes > (batch_may_exceed(logs->model) ? limit + limit / BUDGET_MARGIN_PART
+                                                  : limit - limit / OTHERS_PART);
+}
+
 void exception_logs_make(struct exception_logs *logs, const struct exception_keys *keys,
                          const struct batch *traces, struct budget *budget)
 {
     struct exception_reader reader;
+    /* What cannot be refused any more may use the margin. */
+    const bool is_late = batch_may_exceed(traces);
+    if (is_late)
+        budget_begin_late();
     exception_reader_init(&reader, keys, budget);
     reader.scope = begin_scope;
     reader.take = take;
@@ -256,6 +273,9 @@ void exception_logs_make(struct exception_logs *logs, const struct exception_key
         logs->has_failed = true;
     end_piece(logs);
     arena_clear(&logs->texts);
+    logs->never_fits = logs->has_failed && budget != NULL && needs_more_than(logs, budget);
+    if (is_late)
+        budget_end_late();
 }
 
 void exception_logs_fini(struct exception_logs *logs)

@@ -37,6 +37,7 @@ struct exception_logs {
     struct batch **batches; /* allocated; the results, with references */
     uint64_t dropped;       /* exceptions beyond the limit */
     bool has_failed;        /* there was no memory; the results are worth nothing */
+    bool never_fits;        /* and will never be: they take more than the whole budget */
 };
 
 /* Reads a batch of traces, and makes batches of logs like it. The caller owns them and ends with

@@ -317,6 +317,9 @@ static void give_logs(struct exceptions_request *request)
     if (logs->has_failed) {
         struct outcome outcome = outcome_busy("the memory budget has no room for log records");
         outcome.reason = LOSS_MEMORY;
+        if (logs->never_fits)
+            outcome = outcome_too_large("its log records take more than the whole memory budget "
+                                        "(service::budget_mib); send less at a time");
         end_request(request, &outcome);
         return;
     }

@@ -215,6 +215,15 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
     return true;
 }
 
+/* The same of a batch that nobody would send again, which may use the margin. */
+static bool list_late_spans(struct trace_split *split, struct slice bytes)
+{
+    budget_begin_late();
+    const bool is_done = list_spans(split, bytes);
+    budget_end_late();
+    return is_done;
+}
+
 /* Sizes of the messages of a fragment, from the inside; the last is that of the whole. */
 struct sizes {
     size_t scope;
@@ -261,7 +270,8 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
                                                        : TRACE_SPLIT_NO_ROOM;
     struct batch *whole = batch_in_one_part(batch, split->budget);
     enum trace_split_result result = TRACE_SPLIT_NO_ROOM;
-    if (list_spans(split, whole->parts[0].bytes)) {
+    const struct slice content = whole->parts[0].bytes;
+    if (may_exceed ? list_late_spans(split, content) : list_spans(split, content)) {
         uint64_t bytes = 0;
         struct trace_fragment *fragments = trace_split_fragments(split);
         const struct split_scope *scopes = split->scopes.memory;

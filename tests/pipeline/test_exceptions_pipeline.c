@@ -21,6 +21,8 @@
 #include "src/otlp/check.h"
 #include "src/otlp/metrics/metric_reader.h"
 #include "src/otlp/wire.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "tests/support/random_otlp.h"
 #include "tests/support/telemetry_bytes.h"
@@ -88,6 +90,28 @@ static struct test_exporter *holder(const struct harness *h, unsigned lane, enum
     exporter->has_own_items = true;
     exporter->result = RESULT_HOLD;
     return exporter;
+}
+
+/* Of what batch has acknowledged: it would be lost otherwise. */
+static void logs_of_acknowledged_requests_may_use_the_margin(void **state)
+{
+    enum { EXCEPTIONS = 3, EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}}\nconnectors: {exceptions: {}}\nexporters: "
+        "{test/a: " PLAIN
+        "}\nservice: {budget_mib: 8, pipelines: {traces: {receivers: [test], processors: [batch], "
+        "exporters: [exceptions]}" LOGS_OUT "}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test/a", 0, LOGS)->has_own_items = true;
+    assert_int_equal(send_span(h, 0, 10, EXCEPTIONS)->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, LOGS).delivered, EXCEPTIONS);
+    harness_destroy(h);
 }
 
 static void a_request_has_the_outcome_of_its_logs(void **state)
@@ -349,6 +373,35 @@ static void a_full_budget_refuses_what_makes_logs(void **state)
     harness_destroy(h);
 }
 
+static bool is_resolved(void *arg)
+{
+    return ((const struct test_request *)arg)->is_resolved;
+}
+
+/* Its client would send it again for ever, and batch would keep what follows waiting. */
+static void what_never_fits_is_refused_for_good(void **state)
+{
+    enum { ATTRIBUTE = 700 << 10, EXCEPTIONS = 20 };
+    (void)state;
+    for (unsigned is_batched = 0; is_batched < 2; is_batched++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {batch: {timeout: 0s}}\nconnectors: {exceptions: {}}\nexporters: "
+                 "{test/a: " PLAIN "}\nservice: {budget_mib: 8, pipelines: {traces: {receivers: "
+                 "[test], processors: [%s], exporters: [exceptions]}" LOGS_OUT "}}\n",
+                 is_batched ? "batch" : "");
+        struct harness *h = harness_create(yaml);
+        struct test_request *request = send_span(h, 0, ATTRIBUTE, EXCEPTIONS);
+        harness_await(h, is_resolved, request, "it is refused, or batched");
+        harness_turn_helped(h, 0);
+        if (is_batched)
+            assert_int_equal(harness_totals(h, TRACES).dropped, 1);
+        else
+            assert_true(outcome_is_too_large(&request->outcome));
+        harness_destroy(h);
+    }
+}
+
 static void wrong_configurations_are_refused(void **state)
 {
     (void)state;
@@ -371,6 +424,7 @@ static void wrong_configurations_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logs_of_acknowledged_requests_may_use_the_margin),
         cmocka_unit_test(a_request_has_the_outcome_of_its_logs),
         cmocka_unit_test(records_have_what_the_span_has),
         cmocka_unit_test(counts_come_once_a_second),
@@ -380,6 +434,7 @@ int main(void)
         cmocka_unit_test(large_requests_go_through_the_helper_in_pieces),
         cmocka_unit_test(records_take_sixteen_times_the_request_at_most),
         cmocka_unit_test(a_full_budget_refuses_what_makes_logs),
+        cmocka_unit_test(what_never_fits_is_refused_for_good),
         cmocka_unit_test(wrong_configurations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,10 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/record_case.h"
 
 #define TEXT(key, value)        "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
@@ -159,6 +163,28 @@ static void groups_that_become_large_are_written_once(void **state)
     harness_destroy(h);
 }
 
+/* Of what batch has acknowledged: it would be lost otherwise. */
+static void acknowledged_requests_may_use_the_margin(void **state)
+{
+    enum { EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}, groupbyattrs: {keys: [host]}}\nexporters: {test: "
+        "{sending_queue: {enabled: false}}}\nservice: {budget_mib: 8, pipelines: {traces: "
+        "{receivers: [test], processors: [batch, groupbyattrs], exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test", 0, TRACES)->has_own_items = true;
+    const char *json = TRACE(SPANS(WITH(TEXT("r", "1")), SCOPE("s", SPAN("a", HOST("x")))));
+    assert_int_equal(record_send(h, TRACES, json)->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +193,7 @@ int main(void)
         cmocka_unit_test(without_keys_equal_resources_and_scopes_come_together),
         cmocka_unit_test(points_of_one_metric_are_grouped_one_by_one),
         cmocka_unit_test(groups_that_become_large_are_written_once),
+        cmocka_unit_test(acknowledged_requests_may_use_the_margin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,15 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
+#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/wire.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/record_case.h"
 
 #define A                "0000000000000000000000000000000a"
@@ -347,6 +352,65 @@ static void held_traces_stay_within_the_budget(void **state)
     harness_destroy(h);
 }
 
+/* What others take meanwhile is not of the room that fragments have on their way. */
+static void traces_that_go_to_other_lanes_keep_their_charge(void **state)
+{
+    enum { LANES = 2, SPANS = 1500, SPAN_BYTES = 18 };
+    const size_t content = SPANS * (SPAN_BYTES + 2);
+    const size_t size = wire_field_size(1, wire_field_size(2, content));
+    uint8_t *room = mem_alloc(size);
+    struct wire_writer writer = wire_writer_of(room, size);
+    (void)state;
+    wire_write_header(&writer, 1, wire_field_size(2, content));
+    wire_write_header(&writer, 2, content);
+    for (uint32_t id = 1; id <= SPANS; id++) {
+        uint8_t span[SPAN_BYTES] = {1 << 3 | 2, 16};
+        memcpy(span + 2, &id, sizeof(id));
+        wire_write_bytes(&writer, 2, slice_of(span, sizeof(span)));
+    }
+    struct harness *h = harness_create_on(
+        "processors: {groupbytrace: {wait_duration: 1h}}\nexporters: {test: {sending_queue: "
+        "{enabled: false}}}\nservice: {budget_mib: 8, pipelines: {traces: {receivers: [test], "
+        "processors: [groupbytrace], exporters: [test]}}}\n",
+        LANES);
+    struct budget *budget = &h->service->budget;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+    struct test_request *request = harness_put_bytes(h, 0, TRACES, wire_written(&writer), SPANS);
+    while (!request->is_resolved)
+        lane_turn(h->lanes[0]);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget);
+    budget_take(budget, others);
+    harness_turn(h);
+    assert_true(harness_budget_peak(h) <= budget_limit(budget));
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, SPANS);
+    mem_free(room);
+    harness_destroy(h);
+}
+
+/* Of what batch has acknowledged: it would be lost otherwise. */
+static void acknowledged_requests_may_use_the_margin(void **state)
+{
+    enum { EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}, groupbytrace: {}}\nexporters: {test: {sending_queue: "
+        "{enabled: false}}}\nservice: {budget_mib: 8, pipelines: {traces: {receivers: [test], "
+        "processors: [batch, groupbytrace], exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test", 0, TRACES)->has_own_items = true;
+    assert_int_equal(record_send(h, TRACES, ONE(A, "1"))->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -376,6 +440,8 @@ int main(void)
         cmocka_unit_test(a_resource_is_repeated_within_limits),
         cmocka_unit_test(empty_scopes_take_no_memory),
         cmocka_unit_test(held_traces_stay_within_the_budget),
+        cmocka_unit_test(traces_that_go_to_other_lanes_keep_their_charge),
+        cmocka_unit_test(acknowledged_requests_may_use_the_margin),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,11 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/signal_kind.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/record_case.h"
 
 enum { SECTION_MAX = 1024, JSON_MAX = 4096 };
@@ -214,6 +218,31 @@ static void flattening_is_bounded(void **state)
     free(text);
 }
 
+/* Of what batch has acknowledged: it would be lost otherwise. */
+static void acknowledged_records_may_be_flattened_in_the_margin(void **state)
+{
+    enum { EXCESS_KIB = 16 };
+    (void)state;
+    harness_set_gates("transform.flatten.logs");
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}, transform: {flatten_data: true, log_statements: "
+        "['set(log.severity_text, \"x\")']}}\nexporters: {test: {sending_queue: {enabled: "
+        "false}}}\nservice: {budget_mib: 8, pipelines: {logs: {receivers: [test], processors: "
+        "[batch, transform], exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test", 0, LOGS)->has_own_items = true;
+    const char *json = REQUEST(RESOURCE(HOST("h"), SCOPE("s", RECORD("1", "x"))));
+    assert_int_equal(record_send(h, LOGS, json)->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, LOGS).dropped, 0);
+    assert_int_equal(harness_totals(h, LOGS).delivered, 1);
+    harness_destroy(h);
+    harness_set_gates(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +251,7 @@ int main(void)
         cmocka_unit_test(formats_are_checked),
         cmocka_unit_test(flattened_records_do_not_share_their_resource),
         cmocka_unit_test(flattening_is_bounded),
+        cmocka_unit_test(acknowledged_records_may_be_flattened_in_the_margin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/mem.h"
@@ -18,6 +19,9 @@
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/otlp/json/json_write.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 #include "tests/support/profile_sketch.h"
 #include "tests/support/telemetry_bytes.h"
 
@@ -103,6 +107,31 @@ static void expect(const char *text, const char *part)
 {
     if (strstr(text, part) == NULL)
         fail_msg("%s\nlacks\n%s", text, part);
+}
+
+/* Of what batch has acknowledged: it would be lost otherwise. */
+static void acknowledged_profiles_may_use_the_margin(void **state)
+{
+    const struct sketch_sample sample = {.values_count = 1, .values = {7}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = 1, .samples = &sample};
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}}\nconnectors: {profile_metrics: {}}\n"
+        "exporters: {test/a: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 8, pipelines: {profiles: {receivers: [test], processors: [batch], "
+        "exporters: [profile_metrics]}, metrics: {receivers: [profile_metrics], exporters: "
+        "[test/a]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter_on(h, "test/a", 0, METRICS)->has_own_items = true;
+    send_profile(h, 0, &profile, "service.name=shop");
+    const uint64_t others = budget_limit(budget) - budget_used(budget);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, PROFILES).dropped, 0);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, 1);
+    harness_destroy(h);
 }
 
 /* A data point has that value: attributes follow it, or nothing. */
@@ -506,6 +535,7 @@ static void without_memory_requests_are_refused_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(acknowledged_profiles_may_use_the_margin),
         cmocka_unit_test(cpu_time_adds_up_by_service_span_and_route),
         cmocka_unit_test(each_profilers_types_are_known),
         cmocka_unit_test(samples_beside_cpu_time_do_not_count_twice),
