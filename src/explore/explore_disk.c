@@ -29,7 +29,6 @@ enum {
     NAME_BYTES_MAX = 64,
     FILES_MAX = 65536, /* others in the directory are left alone */
     FILE_BYTES_MAX = 128 * 1024 * 1024,
-    REQUESTS_MAX = 4096, /* of one file */
     COMPRESSION_LEVEL = 1,
 };
 
@@ -127,7 +126,7 @@ static void on_name(const char *name, void *arg)
     bool is_part =
         size > strlen(PART_SUFFIX) && strcmp(name + size - strlen(PART_SUFFIX), PART_SUFFIX) == 0;
     char plain[NAME_BYTES_MAX];
-    if (size >= sizeof(plain) || disk->files_count == FILES_MAX)
+    if (size >= sizeof(plain))
         return;
     memcpy(plain, name, size + 1);
     if (is_part)
@@ -141,12 +140,14 @@ static void on_name(const char *name, void *arg)
         fileops()->unlink(path); /* a crash has left it */
         return;
     }
-    if (fileops()->stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+    /* Whatever it is, it is not written over. */
+    if (file.number >= disk->next)
+        disk->next = file.number + 1;
+    if (disk->files_count == FILES_MAX || fileops()->stat(path, &info) != 0 ||
+        !S_ISREG(info.st_mode))
         return;
     file.bytes = (uint64_t)info.st_size;
     add_file(disk, file);
-    if (file.number >= disk->next)
-        disk->next = file.number + 1;
 }
 
 /* Removes the oldest until the rest fits. */
@@ -185,7 +186,14 @@ struct explore_disk *explore_disk_open(const struct explore_disk_settings *setti
         .box = codec_box_create(NULL),
         .codec = codec_prepare(CODEC_ZSTD, error) ? CODEC_ZSTD : CODEC_GZIP,
     };
-    fileops()->list(disk->directory, on_name, disk);
+    failed = fileops()->list(disk->directory, on_name, disk);
+    if (failed != 0) {
+        /* New files would take the numbers of those that are there. */
+        error_set(error, "directory: \"%s\" cannot be listed: %s", settings->directory,
+                  strerror(-failed));
+        explore_disk_close(disk);
+        return NULL;
+    }
     if (disk->files_count > 0)
         qsort(disk->files, disk->files_count, sizeof(disk->files[0]), compare_files);
     keep_limit(disk);
@@ -219,9 +227,11 @@ static bool give(enum explore_kept kind, struct buffer *raw, uint64_t time_ns, e
     }
     if (profile_normalize(raw, bytes, PROFILE_LAYOUTS, NULL, &normalized) != PROFILES_TAKEN)
         return false;
-    *ret_goes_on = fn(arg, kind, normalized.owner, normalized.request, time_ns);
+    /* One without any that can be used is as it was. */
+    if (normalized.profiles > 0)
+        *ret_goes_on = fn(arg, kind, normalized.owner, normalized.request, time_ns);
     buffer_unref(normalized.owner);
-    return true;
+    return normalized.rejected_profiles == 0;
 }
 
 /* False: part of it is broken. */
@@ -322,7 +332,7 @@ bool explore_disk_write(struct explore_disk *disk, enum explore_kept kind,
 {
     enum { FILE_MODE = 0600 };
     char path[PATH_MAX];
-    if (count == 0 || count > REQUESTS_MAX)
+    if (count == 0)
         return false;
     struct kept_file file = {.kind = kind, .is_open = is_open, .number = disk->open[kind]};
     if (file.number == 0)

@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/mem.h"
+#include "src/otlp/nested_output.h"
 #include "tests/unit/explore/span_request.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -198,6 +200,149 @@ static void broken_files_cost_what_they_held(void **state)
     mem_free(whole);
 }
 
+static int no_list(const char *path, void (*each)(const char *name, void *arg), void *arg)
+{
+    (void)path;
+    (void)each;
+    (void)arg;
+    return -EIO;
+}
+
+static bool is_kept_file(const char *path)
+{
+    return strstr(path, ".traces") != NULL;
+}
+
+static int no_stat(const char *path, struct stat *ret_stat)
+{
+    if (is_kept_file(path))
+        return -EIO;
+    return stat(path, ret_stat) == 0 ? 0 : -errno;
+}
+
+/* What cannot be seen is not written over. */
+static void files_that_cannot_be_seen_stay(void **state)
+{
+    struct place *place = *state;
+    struct fileops broken = *fileops();
+    const struct explore_disk_settings settings = {.directory = place->directory,
+                                                   .max_bytes = UINT64_MAX};
+    struct error error;
+    struct explore_disk *disk = open_disk(place, UINT64_MAX);
+    assert_true(write_one(disk, 1, false));
+    explore_disk_close(disk);
+    broken.list = no_list;
+    fileops_replace(&broken);
+    disk = explore_disk_open(&settings, &error);
+    if (disk != NULL)
+        write_one(disk, 2, false);
+    explore_disk_close(disk);
+    fileops_replace(NULL);
+    broken = *fileops();
+    broken.stat = no_stat;
+    fileops_replace(&broken);
+    disk = open_disk(place, UINT64_MAX);
+    fileops_replace(NULL);
+    assert_true(write_one(disk, 3, false));
+    explore_disk_close(disk);
+    load(place);
+    assert_int_equal(place->count, 2);
+    assert_int_equal(place->times[0], 1);
+    assert_int_equal(place->times[1], 3);
+}
+
+enum { MANY_FILES = 70000, MANY_REQUESTS = 5000 };
+
+static int list_many(const char *path, void (*each)(const char *name, void *arg), void *arg)
+{
+    char name[64];
+    (void)path;
+    for (unsigned i = 1; i <= MANY_FILES; i++) {
+        snprintf(name, sizeof(name), "%016u.traces", i);
+        each(name, arg);
+    }
+    return 0;
+}
+
+static int stat_any(const char *path, struct stat *ret_stat)
+{
+    *ret_stat = (struct stat){.st_mode = S_IFREG, .st_size = 1};
+    return is_kept_file(path) || stat(path, ret_stat) == 0 ? 0 : -errno;
+}
+
+static void a_full_directory_is_not_written_over(void **state)
+{
+    struct place *place = *state;
+    struct fileops many = *fileops();
+    char path[128];
+    many.list = list_many;
+    many.stat = stat_any;
+    fileops_replace(&many);
+    struct explore_disk *disk = open_disk(place, UINT64_MAX);
+    fileops_replace(NULL);
+    assert_true(write_one(disk, 1, false));
+    explore_disk_close(disk);
+    snprintf(path, sizeof(path), "%s/%016u.traces", place->directory, MANY_FILES + 1);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+static bool count_request(void *arg, enum explore_kept kind, struct buffer *request,
+                          struct slice bytes, uint64_t time_ns)
+{
+    (void)kind;
+    (void)request;
+    (void)bytes;
+    (void)time_ns;
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* Before they are a block they may be as many as have its bytes. */
+static void many_small_requests_are_kept(void **state)
+{
+    struct place *place = *state;
+    size_t count = 0;
+    struct buffer *request = span_request(
+        &(struct test_span){.trace = 1, .span = 1, .service = "a", .name = "n", .start_ns = 1}, 1);
+    struct explore_disk_request *requests = mem_alloc(MANY_REQUESTS * sizeof(requests[0]));
+    for (size_t i = 0; i < MANY_REQUESTS; i++)
+        requests[i] =
+            (struct explore_disk_request){.bytes = buffer_slice(request), .time_ns = 1 + i};
+    struct explore_disk *disk = open_disk(place, UINT64_MAX);
+    assert_true(explore_disk_write(disk, EXPLORE_KEPT_TRACES, requests, MANY_REQUESTS, true));
+    explore_disk_close(disk);
+    disk = open_disk(place, UINT64_MAX);
+    explore_disk_load(disk, count_request, &count);
+    explore_disk_close(disk);
+    assert_int_equal(count, MANY_REQUESTS);
+    mem_free(requests);
+    buffer_unref(request);
+}
+
+/* A request of which no profile can be used is not normalized. */
+static void profiles_that_are_all_broken_are_not_given(void **state)
+{
+    struct place *place = *state;
+    size_t count = 0;
+    struct nested_output output = {.budget = NULL};
+    struct nested_message messages[4];
+    for (uint32_t i = 0; i < 4; i++)
+        messages[i] = nested_put_begin(&output, i == 0 || i == 3 ? 1 : 2, 1);
+    nested_put_number(&output, 1, 99); /* the type: a string that is not there */
+    for (size_t i = 4; i > 0; i--)
+        nested_put_end(&output, messages[i - 1]);
+    const struct explore_disk_request request = {.bytes = buffer_slice(output.buffer),
+                                                 .time_ns = 1};
+    struct explore_disk *disk = open_disk(place, UINT64_MAX);
+    assert_true(explore_disk_write(disk, EXPLORE_KEPT_PROFILES, &request, 1, false));
+    explore_disk_close(disk);
+    disk = open_disk(place, UINT64_MAX);
+    explore_disk_load(disk, count_request, &count);
+    explore_disk_close(disk);
+    assert_int_equal(count, 0);
+    nested_output_fini(&output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +350,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_oldest_files_go_beyond_the_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_nothing_half_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(broken_files_cost_what_they_held, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_cannot_be_seen_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_directory_is_not_written_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_small_requests_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(profiles_that_are_all_broken_are_not_given, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests_name("explore_disk", tests, NULL, NULL);
 }
