@@ -102,6 +102,7 @@ struct explore_hub {
     struct explore_data data;
     bool has_data;  /* data is initialized: also between two configurations */
     char *saved_in; /* the directory that has data's blocks; NULL: none */
+    bool is_cut;    /* it may have more: the end came while it was read */
     struct explore_save save;
     struct raw_batch *raw; /* a ring of RAW_BATCHES_MAX */
     uint64_t raw_first;
@@ -155,6 +156,12 @@ static void leave_kept(struct explore_hub *hub)
     char id[HUB_ID_BYTES_MAX];
     if (!hub->has_data)
         return; /* it never ran */
+    if (hub->is_cut) {
+        /* The next one reads it all. */
+        explore_data_fini(&hub->data);
+        mem_free(hub->saved_in);
+        return;
+    }
     struct kept *kept = mem_alloc(sizeof(*kept));
     explore_data_move(&kept->data, &hub->data);
     kept->saved_in = hub->saved_in;
@@ -585,6 +592,7 @@ static void read_directory(struct explore_hub *hub)
     struct explore_save *save = &hub->save;
     if (save->disk != NULL && hub->data.traces.next == 1 && hub->data.profiles.next_block == 1) {
         explore_save_load(save, &hub->data, on_read, hub);
+        hub->is_cut = is_ending(hub);
         log_info(hub->settings.logger, "Traces of the explore directory are shown again",
                  log_int("traces", (int64_t)(hub->data.traces.next - hub->data.traces.first)),
                  log_int("samples", (int64_t)hub->data.profiles.samples));
@@ -673,6 +681,7 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
         explore_data_init(&hub->data, codec);
     hub->has_data = true;
     hub->has_evicted = false;
+    hub->is_cut = false;
     hub->data.settings = &hub->settings;
     hub->data.profiles.budget = settings->budget;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));

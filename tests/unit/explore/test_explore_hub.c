@@ -20,6 +20,7 @@
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/log.h"
+#include "src/base/reload_state.h"
 #include "src/core/batch.h"
 #include "src/explore/explore_hub.h"
 #include "tests/unit/explore/span_request.h"
@@ -356,6 +357,55 @@ static void the_end_counts_what_it_has_no_time_for(void **state)
     rmdir(directory);
 }
 
+/* A reload that comes while the directory is read does not lose sight of the rest. */
+static void a_reload_reads_what_was_not_read(void **state)
+{
+    char directory[] = "/tmp/explore-hub-XXXXXX";
+    struct error error;
+    struct logger logger = {.component_id = "explore"};
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    sem_init(&is_reading, 0, 0);
+    sem_init(&may_read, 0, 0);
+    real_disk = fileops();
+    slow_disk = *real_disk;
+    slow_disk.open = open_slowly;
+    fileops_replace(&slow_disk);
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    run_until_the_end(directory, false, 0);
+    run_until_the_end(directory, true, EXPLORE_END_NS - 1);
+    /* One of two files is being read. */
+    reload_state_begin();
+    struct explore_figures figures = run_until_the_end(directory, true, EXPLORE_END_NS);
+    assert_int_equal(figures.spans, WAITING * SPANS);
+    clock_fake_stop();
+    fileops_replace(NULL);
+    struct asked asked = {.lane = lane_create(0), .left = 1};
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    struct explore_settings settings = {.max_bytes = 64 * MIB,
+                                        .budget = &budget,
+                                        .version = "1",
+                                        .logger = &logger,
+                                        .directory = directory};
+    assert_true(explore_hub_start(hub, &settings, &error));
+    reload_state_end();
+    asked.job.lane = asked.lane;
+    asked.job.done = on_answer;
+    ask(&asked); /* answered when all is read */
+    lane_run(asked.lane);
+    figures = explore_hub_figures(hub);
+    assert_int_equal(figures.spans, 2 * WAITING * SPANS);
+    explore_hub_stop(hub);
+    explore_hub_release(hub);
+    lane_destroy(asked.lane);
+    budget_fini(&budget);
+    sem_destroy(&is_reading);
+    sem_destroy(&may_read);
+    fileops()->list(directory, remove_name, directory);
+    rmdir(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +414,7 @@ int main(void)
         cmocka_unit_test(keeps_a_burst_that_the_store_has_room_for),
         cmocka_unit_test(a_batch_may_be_larger_than_the_store),
         cmocka_unit_test(the_end_counts_what_it_has_no_time_for),
+        cmocka_unit_test(a_reload_reads_what_was_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
