@@ -225,7 +225,7 @@ void flame_trie_expect(struct flame_trie *trie, struct flame_memory *memory, uin
                flame_room_unset(memory, &trie->nodes, nodes * sizeof(struct flame_node)) != NULL;
     has_room = has_room && flame_room_unset(memory, &trie->names, names * sizeof(uint32_t)) != NULL;
     if (has_room && !reserve_slots(trie, memory, nodes))
-        assert(2 * (uint64_t)trie->count < trie->slots_count);
+        assert(trie->count == 1 || 2 * (uint64_t)trie->count < trie->slots_count);
 }
 
 struct flame_place flame_trie_place(const struct flame_trie *trie, uint32_t node)

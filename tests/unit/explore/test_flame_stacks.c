@@ -488,11 +488,36 @@ static void many_stacks_are_refused_as_a_whole(void **state)
     reference_fini(&reference);
 }
 
+/* Stacks without frames are the root's: the tree has no other node when more are expected. */
+static void empty_stacks_are_refused_as_a_whole(void **state)
+{
+    enum { STEP_BYTES = 512, STEPS = 2048 };
+    static const struct shape shape = {"empty", 3000, 1, 1, 0, 9000, false};
+    static const struct flame_filter filter = {.end_unix_ns = UINT64_MAX};
+    struct random_source random = {.state = 7};
+    struct reference reference = reference_of(shape.stacks);
+    struct slice bytes = draw_request(&shape, &random, &reference);
+    unsigned results[3] = {0};
+    (void)state;
+    for (unsigned limit = 0; limit < STEPS; limit++) {
+        const struct flame_settings settings = {.bytes_max = (uint64_t)limit * STEP_BYTES,
+                                                .sides = 1};
+        struct flame_tree *tree = flame_tree_create(&settings);
+        results[tree != NULL ? flame_tree_add(tree, 0, bytes, &filter) : FLAME_NO_MEMORY]++;
+        flame_tree_destroy(tree);
+    }
+    assert_in_range(results[FLAME_ADDED], 1, STEPS);
+    assert_in_range(results[FLAME_NO_MEMORY], 1, STEPS);
+    free_request(bytes);
+    reference_fini(&reference);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_add_up_as_they_do_in_a_reference),
         cmocka_unit_test(many_stacks_are_refused_as_a_whole),
+        cmocka_unit_test(empty_stacks_are_refused_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
