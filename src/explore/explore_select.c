@@ -103,9 +103,10 @@ bool explore_selection_wants(const struct explore_selection *selection,
                       (block->end_ns < selection->start_ns ||
                        (block->start_ns != UINT64_MAX && block->start_ns >= selection->end_ns));
     bool is_of_service = selection->mode == SELECT_ALL && selection->service.data != NULL;
-    return !is_outside &&
-           (selection->mode != SELECT_TRACE ||
-            profile_block_has_trace(block, selection->trace_id)) &&
+    bool is_of_trace = selection->mode == SELECT_TRACE || selection->is_of_trace;
+    bool is_of_set = selection->mode == SELECT_SPANS || selection->mode == SELECT_TRACES;
+    return !is_outside && (!is_of_set || selection->set_count > 0) &&
+           (!is_of_trace || profile_block_has_trace(block, selection->trace_id)) &&
            (!is_of_service || profile_block_has_service(block, service));
 }
 
@@ -359,6 +360,7 @@ bool explore_selection_read(struct asking *asking, const struct explore_query *q
     if (trace.data != NULL) {
         struct slice spans = get(query, "span");
         selection->mode = SELECT_TRACE;
+        selection->is_of_trace = true;
         if (spans.data != NULL)
             is_read =
                 select_spans(asking, spans,

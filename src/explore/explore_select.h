@@ -22,6 +22,7 @@ struct explore_selection {
     uint64_t start_ns;    /* unix; start <= t < end */
     uint64_t end_ns;
     uint8_t trace_id[16];
+    bool is_of_trace;    /* SPANS: they are all of that one */
     uint64_t longest_ns; /* of the spans that are named; 0: unknown */
     uint64_t seed;       /* of the hashes: clients choose ids */
     uint64_t *set;       /* hashes of ids; 0: free; charged … */

@@ -270,6 +270,68 @@ static void flames_of_blocks_with_few_samples_end_in_time(void **state)
     explore_data_forget_views(&data);
 }
 
+#define LINKED_TRACE UINT64_C(0x0102030405060708)
+#define LINKED_SPAN  UINT64_C(0x1112131415161718)
+#define TRACE_TEXT   "abababababababab0102030405060708"
+#define SPAN_TEXT    "1112131415161718"
+
+/* A block of profiles of one sample of that span, and the span. */
+static void add_linked(uint64_t trace)
+{
+    char ids[2][17] = {"", "\x11\x12\x13\x14\x15\x16\x17\x18"};
+    trace_id_of(trace, (uint8_t *)ids[0]);
+    const struct test_span span = {
+        .trace = trace, .span = LINKED_SPAN, .service = "a", .name = "n", .duration_ns = 1000};
+    const struct sketch_sample sample = {.stack = "work;main",
+                                         .values_count = 1,
+                                         .values = {1},
+                                         .trace_id = ids[0],
+                                         .span_id = ids[1]};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .time_ns = 1, .samples_count = 1, .samples = &sample};
+    const struct sketch sketch = {
+        .resource = {"service.name=a"}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
+    add(&span, 1);
+    assert_true(profile_store_add(&data.profiles, request, 1));
+    profile_store_seal(&data.profiles);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+/* Blocks of profiles without any of its trace are many, and each takes time to open. */
+static void a_span_opens_no_blocks_of_other_traces(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 5; i++)
+        add_linked(LINKED_TRACE + i);
+    expect("traces/" TRACE_TEXT "/spans/" SPAN_TEXT, "", "\"types\":[{\"type\":\"cpu\"");
+    assert_int_equal(data.profiles.opened_count, 1);
+    expect("flame", "trace=" TRACE_TEXT "&span=" SPAN_TEXT, "\"samples\":1");
+    expect("flame", "trace=" TRACE_TEXT "&span=" SPAN_TEXT "&subtree=1", "\"samples\":1");
+    ask("download", "format=pprof&trace=" TRACE_TEXT "&span=" SPAN_TEXT, 200);
+    assert_int_equal(data.profiles.opened_count, 1);
+    /* Nor do spans that are not there. */
+    expect("flame", "name=unheard", "\"samples\":0");
+    expect("flame", "not-trace=" TRACE_TEXT "&name=unheard", "\"samples\":0");
+    assert_int_equal(data.profiles.opened_count, 1);
+    /* By name they may be of any trace. */
+    expect("flame", "name=n", "\"samples\":5");
+    assert_int_equal(data.profiles.opened_count, 5);
+    explore_data_forget_views(&data);
+}
+
+/* There is no less to ask for: the types of its profiles are those found in time. */
+static void a_trace_with_many_profiles_is_shown(void **state)
+{
+    const struct explore_limit over = {.end_ns = 0};
+    (void)state;
+    add_linked(LINKED_TRACE);
+    expect("traces/" TRACE_TEXT, "", "\"types\":[{\"type\":\"cpu\"");
+    assert_int_equal(answer_within(answer_trace, TRACE_TEXT, "", over), 200);
+    assert_non_null(strstr(answer, "\"types\":[],\"why\":null}"));
+    explore_data_forget_views(&data);
+}
+
 /* Of the same stack, which each sample has again in pprof. */
 static void add_spans_of_a_deep_stack(size_t samples_count, size_t depth)
 {
@@ -388,6 +450,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(flames_of_blocks_with_few_samples_end_in_time, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_span_opens_no_blocks_of_other_traces, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_trace_with_many_profiles_is_shown, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
