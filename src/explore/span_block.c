@@ -21,11 +21,9 @@ enum {
 };
 #define RESOURCE_AS_BEFORE UINT32_MAX /* in place of its size: that of the context before */
 
-/* Scopes of one resource share its bytes. */
 static bool shares_resource(const struct span_context *contexts, uint32_t at)
 {
-    return at > 0 && contexts[at].resource.data == contexts[at - 1].resource.data &&
-           contexts[at].resource.size == contexts[at - 1].resource.size;
+    return at > 0 && span_contexts_share(&contexts[at], &contexts[at - 1]);
 }
 
 static uint64_t zigzag(uint64_t difference)

@@ -40,6 +40,12 @@ struct span_context {
     struct slice scope;
 };
 
+/* Scopes of one resource share its bytes. One without bytes begins where the next one does. */
+static inline bool span_contexts_share(const struct span_context *a, const struct span_context *b)
+{
+    return a->resource.data == b->resource.data && a->resource.size == b->resource.size;
+}
+
 /* The rows of one trace; the next one's first row ends them. */
 struct block_trace {
     uint64_t trace;

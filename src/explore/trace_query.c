@@ -162,7 +162,7 @@ static void read_contexts(const struct trace_filter *filter, const struct trace_
     uint32_t count = trace_store_contexts(store, view, bodies, block->contexts);
     for (uint32_t i = 0; i < count; i++) {
         bool is_as_before =
-            i > 0 && block->contexts[i].resource.data == block->contexts[i - 1].resource.data;
+            i > 0 && span_contexts_share(&block->contexts[i], &block->contexts[i - 1]);
         block->bits[i] =
             is_as_before ? block->bits[i - 1] : read_resource(filter, block->contexts[i].resource);
     }

@@ -64,9 +64,9 @@ bool trace_request_put(struct nested_output *output, const struct trace_store *s
             putting->order[i] = i;
     for (uint32_t i = 0; i < count;) {
         const struct span_row *row = &rows[putting->order[i]];
-        struct slice shared = putting->contexts[row->context].resource;
+        const struct span_context *shared = &putting->contexts[row->context];
         struct nested_message resource = nested_put_begin(output, 1, LENGTH_BYTES);
-        nested_put_raw(output, shared);
+        nested_put_raw(output, shared->resource);
         do {
             uint16_t same = row->context;
             struct nested_message scope = nested_put_begin(output, 2, LENGTH_BYTES);
@@ -78,7 +78,7 @@ bool trace_request_put(struct nested_output *output, const struct trace_store *s
             }
             nested_put_end(output, scope);
         } while (is_grouped && i < count &&
-                 putting->contexts[row->context].resource.data == shared.data);
+                 span_contexts_share(&putting->contexts[row->context], shared));
         nested_put_end(output, resource);
     }
     mem_free(putting);

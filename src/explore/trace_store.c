@@ -294,11 +294,14 @@ static bool set_context(struct trace_store *store, struct reading *reading)
     else /* of the block before, behind its resource */
         memmove(to, context_at(store, store->contexts[reading->context].scope).data, size);
     reading->context_block = store->next_block;
+    const struct span_context context = {
+        .resource = reading->resource,
+        .scope = {.data = (const uint8_t *)store->context_bytes_size, .size = size},
+    };
     for (uint32_t i = 0; i < CONTEXTS_COMPARED_MAX && i < store->contexts_count; i++) {
         uint32_t at = store->contexts_count - 1 - i;
         const struct span_context *other = &store->contexts[at];
-        if (other->resource.data == reading->resource.data &&
-            other->resource.size == reading->resource.size &&
+        if (span_contexts_share(other, &context) &&
             slice_equal(context_at(store, other->scope), slice_of(to, size))) {
             reading->context = at;
             return true;
@@ -307,13 +310,10 @@ static bool set_context(struct trace_store *store, struct reading *reading)
     assert(store->contexts_count < EXPLORE_CONTEXTS_MAX);
     bool is_after_its_own =
         store->contexts_count > 0 &&
-        store->contexts[store->contexts_count - 1].resource.data == reading->resource.data;
+        span_contexts_share(&store->contexts[store->contexts_count - 1], &context);
     store->contexts_size += size + (is_after_its_own ? 0 : reading->resource.size);
     reading->context = store->contexts_count++;
-    store->contexts[reading->context] = (struct span_context){
-        .resource = reading->resource,
-        .scope = {.data = (const uint8_t *)store->context_bytes_size, .size = size},
-    };
+    store->contexts[reading->context] = context;
     store->context_bytes_size += size;
     return true;
 }
@@ -599,6 +599,11 @@ bool trace_store_seal(struct trace_store *store)
     attribute_filter_clear(&store->open_attributes);
     store->rows_count = 0;
     store->bodies_size = 0;
+    if (store->bodies_capacity > EXPLORE_OPEN_BYTES_MAX) { /* one large span had it */
+        mem_free(store->bodies);
+        store->bodies = NULL;
+        store->bodies_capacity = 0;
+    }
     store->contexts_count = 0;
     store->contexts_size = 0;
     store->context_bytes_size = 0;

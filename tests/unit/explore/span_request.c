@@ -82,17 +82,24 @@ static void put_span(struct nested_output *output, const struct test_span *span)
     nested_put_end(output, message);
 }
 
+static bool is_same(const char *a, const char *b)
+{
+    return a != NULL && b != NULL ? strcmp(a, b) == 0 : a == b;
+}
+
 struct buffer *span_request(const struct test_span *spans, size_t count)
 {
     struct nested_output output = {.budget = NULL};
     for (size_t i = 0; i < count;) {
         const char *service = spans[i].service;
         struct nested_message resource_spans = nested_put_begin(&output, 1, 3);
-        struct nested_message resource = nested_put_begin(&output, 1, 1);
-        put_attribute(&output, 1, "service.name", slice_of_text(service));
-        nested_put_end(&output, resource);
+        if (service != NULL) {
+            struct nested_message resource = nested_put_begin(&output, 1, 1);
+            put_attribute(&output, 1, "service.name", slice_of_text(service));
+            nested_put_end(&output, resource);
+        }
         struct nested_message scope_spans = nested_put_begin(&output, 2, 3);
-        for (; i < count && strcmp(spans[i].service, service) == 0; i++)
+        for (; i < count && is_same(spans[i].service, service); i++)
             put_span(&output, &spans[i]);
         nested_put_end(&output, scope_spans);
         nested_put_end(&output, resource_spans);

@@ -12,8 +12,8 @@ struct buffer;
 struct test_span {
     uint64_t trace; /* the last 8 bytes of the id */
     uint64_t span;
-    uint64_t parent; /* 0: none */
-    const char *service;
+    uint64_t parent;     /* 0: none */
+    const char *service; /* NULL: without a resource */
     const char *name;
     uint64_t start_ns;
     uint64_t duration_ns;

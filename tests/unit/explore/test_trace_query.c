@@ -229,6 +229,35 @@ static void notes_values_as_text(void **state)
     attribute_filter_fini(&filter);
 }
 
+/* A resource and a scope that are not there have no bytes, and begin where the next ones do. */
+static void spans_without_a_resource_hide_no_other(void **state)
+{
+    (void)state;
+    static const struct test_span pair[] = {
+        {.trace = 1, .span = 1, .name = "n", .start_ns = 1},
+        {.trace = 2, .span = 2, .service = "b", .name = "n", .start_ns = 2},
+    };
+    static const struct trace_search all = {.before = UINT64_MAX, .enough = UINT64_MAX};
+    struct trace_filter filter = filter_of("attr=service.name%3Db");
+    struct explore_limit limit = {.end_ns = UINT64_MAX};
+    struct trace_store own;
+    struct buffer *request = span_request(pair, 2);
+    trace_store_init(&own, CODEC_ZSTD);
+    assert_true(trace_store_add(&own, buffer_slice(request), 1));
+    /* In the open block, then in a compressed one. */
+    for (unsigned pass = 0; pass < 2; pass++) {
+        struct trace_matches matches;
+        assert_int_equal(trace_filter_run(&filter, &own, rows, &limit, &all, &matches),
+                         EXPLORE_DONE);
+        assert_false(trace_filter_has(&filter, &matches, trace_store_record(&own, 1), 1, false));
+        assert_true(trace_filter_has(&filter, &matches, trace_store_record(&own, 2), 2, false));
+        trace_matches_fini(&matches);
+        assert_true(trace_store_seal(&own));
+    }
+    buffer_unref(request);
+    trace_store_fini(&own);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +265,7 @@ int main(void)
         cmocka_unit_test(tells_blocks_without_an_attribute),
         cmocka_unit_test(ends_with_enough),
         cmocka_unit_test(notes_values_as_text),
+        cmocka_unit_test(spans_without_a_resource_hide_no_other),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

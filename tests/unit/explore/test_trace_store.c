@@ -458,6 +458,135 @@ static void a_block_as_a_request_is_not_much_larger(void **state)
     buffer_unref(request);
 }
 
+/* A request of one span: a resource with an attribute of so many bytes (0: none), a scope of that
+ * name (NULL: none). */
+static struct buffer *request_of_scope(uint64_t trace, size_t resource_bytes, const char *scope)
+{
+    struct nested_output output = {.budget = NULL};
+    char *text = mem_zalloc(resource_bytes + 1);
+    uint8_t id[16];
+    trace_id_of(trace, id);
+    struct nested_message resource_spans = nested_put_begin(&output, 1, 3);
+    if (resource_bytes > 0) {
+        struct nested_message resource = nested_put_begin(&output, 1, 3);
+        nested_put_bytes(&output, 1, slice_of(text, resource_bytes));
+        nested_put_end(&output, resource);
+    }
+    struct nested_message scope_spans = nested_put_begin(&output, 2, 1);
+    if (scope != NULL)
+        nested_put_bytes(&output, 1, slice_of_text(scope));
+    struct nested_message span = nested_put_begin(&output, 2, 1);
+    nested_put_bytes(&output, 1, slice_of(id, 16));
+    nested_put_bytes(&output, 2, slice_of(id + 8, 8));
+    nested_put_end(&output, span);
+    nested_put_end(&output, scope_spans);
+    nested_put_end(&output, resource_spans);
+    struct buffer *request = buffer_create(NULL, output.buffer->size);
+    memcpy(request->data, output.buffer->data, output.buffer->size);
+    request->size = output.buffer->size;
+    nested_output_fini(&output);
+    mem_free(text);
+    return request;
+}
+
+/* A resource that is not there has no bytes, and begins where the next one does: taking turns with
+ * it, that one is in the block each time. */
+static void a_block_is_as_large_as_it_counts(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    char scope[32];
+    trace_store_init(&store, CODEC_ZSTD);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        snprintf(scope, sizeof(scope), "s%u", i);
+        struct buffer *none = request_of_scope(1 + i, 0, i > 0 ? scope : NULL);
+        struct buffer *large = request_of_scope(1 + i, SHARED, scope);
+        assert_true(trace_store_add(&store, buffer_slice(none), 1));
+        assert_true(trace_store_add(&store, buffer_slice(large), 1));
+        buffer_unref(none);
+        buffer_unref(large);
+    }
+    assert_true(trace_store_seal(&store));
+    for (size_t i = 0; i < trace_store_blocks(&store); i++)
+        assert_in_range(trace_store_block(&store, i).block->bodies_raw, 1,
+                        2 * EXPLORE_OPEN_BYTES_MAX);
+    trace_store_fini(&store);
+}
+
+/* What a request is written of gives each span its own resource. */
+static void spans_without_a_resource_get_no_other(void **state)
+{
+    (void)state;
+    static struct span_row rows[EXPLORE_OPEN_SPANS_MAX];
+    struct nested_output output = {.budget = NULL};
+    struct buffer *none = request_of_scope(1, 0, NULL);
+    struct buffer *large = request_of_scope(2, SHARED, NULL);
+    struct trace_store store;
+    uint64_t found = 0;
+    trace_store_init(&store, CODEC_ZSTD);
+    for (uint64_t i = 0; i < PAIRS; i++) {
+        trace_id_of(1 + i, none->data + none->size - 26);
+        trace_id_of(1 + i, large->data + large->size - 26);
+        assert_true(trace_store_add(&store, buffer_slice(none), 1));
+        assert_true(trace_store_add(&store, buffer_slice(large), 1));
+    }
+    assert_int_equal(store.next, 1 + PAIRS);
+    assert_int_equal(trace_store_blocks(&store), 1);
+    struct block_view view = trace_store_block(&store, 0);
+    struct buffer *bodies = trace_store_bodies(&store, &view);
+    assert_true(trace_store_rows(&store, &view, rows));
+    assert_true(
+        trace_request_put(&output, &store, &view, buffer_slice(bodies), rows, 0, view.spans));
+    struct wire_reader reader = wire_reader_of(buffer_slice(output.buffer));
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        struct wire_reader inner = wire_reader_of(field.bytes);
+        struct wire_field part;
+        bool has_resource = false;
+        while (wire_next_field(&inner, &part)) {
+            has_resource |= part.number == 1;
+            struct wire_reader scope = wire_reader_of(part.bytes);
+            struct wire_field span;
+            while (part.number == 2 && wire_next_field(&scope, &span))
+                found += has_resource;
+        }
+    }
+    assert_int_equal(found, PAIRS);
+    nested_output_fini(&output);
+    buffer_unref(bodies);
+    buffer_unref(none);
+    buffer_unref(large);
+    trace_store_fini(&store);
+}
+
+/* Its room is not that of spans to come. */
+static void a_large_span_leaves_no_room_behind(void **state)
+{
+    (void)state;
+    enum { SMALL = 100, KEPT_MAX = 512 * 1024 };
+    struct trace_store store;
+    struct nested_output output = {.budget = NULL};
+    uint8_t *text = mem_zalloc(EXPLORE_SPAN_BYTES_MAX);
+    uint8_t id[16];
+    trace_id_of(1, id);
+    struct nested_message resource_spans = nested_put_begin(&output, 1, 4);
+    struct nested_message scope_spans = nested_put_begin(&output, 2, 4);
+    struct nested_message span = nested_put_begin(&output, 2, 4);
+    nested_put_bytes(&output, 1, slice_of(id, 16));
+    nested_put_bytes(&output, 3, slice_of(text, EXPLORE_SPAN_BYTES_MAX - SMALL));
+    nested_put_end(&output, span);
+    nested_put_end(&output, scope_spans);
+    nested_put_end(&output, resource_spans);
+    trace_store_init(&store, CODEC_ZSTD);
+    assert_true(trace_store_add(&store, buffer_slice(output.buffer), 1));
+    assert_int_equal(store.spans, 1);
+    assert_true(trace_store_evict(&store));
+    assert_in_range(trace_store_bytes(&store), 0, KEPT_MAX);
+    trace_store_fini(&store);
+    nested_output_fini(&output);
+    mem_free(text);
+}
+
 static bool evict_some(void *arg)
 {
     struct trace_store *store = arg;
@@ -511,6 +640,9 @@ int main(void)
         cmocka_unit_test(resources_that_take_turns_do_not_swell_a_block),
         cmocka_unit_test(all_blocks_have_the_resource_and_the_scope),
         cmocka_unit_test(a_block_as_a_request_is_not_much_larger),
+        cmocka_unit_test(a_block_is_as_large_as_it_counts),
+        cmocka_unit_test(a_large_span_leaves_no_room_behind),
+        cmocka_unit_test(spans_without_a_resource_get_no_other),
         cmocka_unit_test(one_request_may_be_larger_than_the_limit),
         cmocka_unit_test(a_block_without_spans_begins_anew),
     };
