@@ -348,6 +348,11 @@ static struct slice resolve(const struct watched_file *file, const char *text)
     return file->path == NULL ? slice_of_text(text) : slice_trim(slice_of(file->text, file->size));
 }
 
+static bool is_blank(const struct watched_file *file)
+{
+    return file->path != NULL && slice_trim(slice_of(file->text, file->size)).size == 0;
+}
+
 static void make_value(struct basicauth *self)
 {
     static const char prefix[] = "Basic ";
@@ -373,8 +378,12 @@ static struct auth_header basicauth_credentials(struct authenticator *base)
     struct basicauth *self = basicauth_of(base);
     bool is_new = has_changed(self, &self->username_file);
     is_new |= has_changed(self, &self->password_file);
-    if (is_new)
+    /* A file that is replaced in place is empty for a moment. */
+    if (is_new && !is_blank(&self->username_file) && !is_blank(&self->password_file))
         make_value(self);
+    else if (is_new)
+        log_warn(self->base.logger,
+                 "A credentials file is empty; the previous credentials stay in use");
     return (struct auth_header){.name = "authorization", .value = self->value};
 }
 

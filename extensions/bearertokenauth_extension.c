@@ -47,6 +47,7 @@ struct bearer_token {
     char *missing;            /* error for a request without it */
     size_t values_count;
     char **values; /* of the header: "Bearer x" */
+    char *last;    /* our own, while the file has none */
 };
 
 static struct bearer_token *bearer_token_of(struct authenticator *base)
@@ -135,6 +136,16 @@ static void take_words(struct bearer_token *self, const char *text)
     }
 }
 
+/* A file that is replaced in place is empty for a moment. Without a token our requests would be
+ * refused for good, and their data lost. */
+static void keep_last(struct bearer_token *self)
+{
+    if (self->values_count == 0)
+        return;
+    secret_free(self->last);
+    self->last = mem_copy_text(self->values[0]);
+}
+
 static void look_at_file(struct bearer_token *self)
 {
     struct error error;
@@ -142,7 +153,15 @@ static void look_at_file(struct bearer_token *self)
         return;
     switch (watched_file_look(&self->file, &error)) {
     case WATCHED_CHANGED:
+        keep_last(self);
         take_words(self, self->file.text);
+        if (self->values_count == 0) {
+            log_warn(self->base.logger,
+                     "The token file has no token: servers reject all requests, clients go on "
+                     "sending the previous one",
+                     log_text("filename", self->file.path));
+            break;
+        }
         log_info(self->base.logger, "refresh token", log_text("filename", self->file.path));
         break;
     case WATCHED_FAILED:
@@ -158,6 +177,7 @@ static void bearer_token_destroy(struct authenticator *base)
 {
     struct bearer_token *self = bearer_token_of(base);
     clear_values(self);
+    secret_free(self->last);
     watched_file_close(&self->file);
     mem_free(self->name);
     mem_free(self->missing);
@@ -227,9 +247,10 @@ static struct auth_header bearer_token_credentials(struct authenticator *base)
 {
     struct bearer_token *self = bearer_token_of(base);
     look_at_file(self);
+    const char *last = self->last != NULL ? self->last : "";
     return (struct auth_header){
         .name = self->name,
-        .value = self->values_count > 0 ? self->values[0] : "",
+        .value = self->values_count > 0 ? self->values[0] : last,
     };
 }
 

@@ -165,6 +165,36 @@ static void a_file_of_tokens_is_read_again_when_it_changes(void **state)
     assert_int_equal(ask("authorization", "Bearer another-one", &result), AUTH_GRANTED);
 }
 
+/* Whoever replaces a file in place truncates it first. */
+static void an_emptied_file_leaves_our_own_credentials(void **state)
+{
+    char path[128];
+    char yaml[256];
+    struct auth_result result;
+    (void)state;
+    write_file(path, sizeof(path), "secret", "sesame\n");
+    snprintf(yaml, sizeof(yaml), "{filename: %s}", path);
+    open_authenticator("bearertokenauth", yaml, AUTH_CLIENT);
+    write_file(path, sizeof(path), "secret", "");
+    clock_fake_advance(NS_PER_S);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Bearer sesame");
+    assert_int_equal(ask("authorization", "Bearer sesame", &result), AUTH_DENIED);
+    write_file(path, sizeof(path), "secret", "changed\n");
+    clock_fake_advance(NS_PER_S);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Bearer changed");
+    close_authenticator();
+    write_file(path, sizeof(path), "secret", "hello\n");
+    snprintf(yaml, sizeof(yaml), "{client_auth: {username: u, password_file: %s}}", path);
+    open_authenticator("basicauth", yaml, AUTH_CLIENT);
+    write_file(path, sizeof(path), "secret", "\n");
+    clock_fake_advance(NS_PER_S);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Basic dTpoZWxsbw==");
+    write_file(path, sizeof(path), "secret", "changed\n");
+    clock_fake_advance(NS_PER_S);
+    assert_string_equal(authenticator_credentials(authenticator).value, "Basic dTpjaGFuZ2Vk");
+    assert_int_equal(unlink(path), 0);
+}
+
 static void basic_credentials_are_looked_up(void **state)
 {
     static const struct row rows[] = {
@@ -469,6 +499,7 @@ int main(void)
         ROW(a_token_is_read_as_a_file_would_be),
         ROW(several_tokens_scheme_and_header_can_be_set),
         ROW(a_file_of_tokens_is_read_again_when_it_changes),
+        ROW(an_emptied_file_leaves_our_own_credentials),
         ROW(basic_credentials_are_looked_up),
         ROW(slow_hashes_do_not_hold_the_lane),
         ROW(many_who_wait_take_turns),
