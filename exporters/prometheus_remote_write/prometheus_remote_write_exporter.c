@@ -351,6 +351,22 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
     mem_free(attempt);
 }
 
+/* Once for a batch, however often it is translated. */
+static void note_losses(const struct attempt *attempt)
+{
+    const struct component *self = &attempt->exporter->base;
+    struct remote_write_counters *counters = self->counters;
+    counter_add(&counters->translated, attempt->series);
+    if (attempt->losses.total == 0)
+        return;
+    counter_add(&counters->failed_translations, 1);
+    for (size_t i = 0; i < REMOTE_WRITE_LOSSES; i++)
+        counter_add(&counters->losses[i], attempt->losses.points[i]);
+    log_warn(&self->logger, "left out data points that Prometheus cannot get",
+             log_text("metric", attempt->name), log_text("reason", attempt->losses.reason),
+             log_int("data_points", (int64_t)attempt->losses.total));
+}
+
 /* Everything was sent and has its response. Once a piece has arrived, the others of which the
  * back-end wants nothing are partial success. */
 static void attempt_done(struct attempt *attempt)
@@ -358,6 +374,8 @@ static void attempt_done(struct attempt *attempt)
     struct remote_write_exporter *exporter = attempt->exporter;
     struct remote_write_counters *counters = exporter->base.counters;
     bool has_failure = attempt->failure_text != NULL;
+    if (!has_failure || attempt->failure.is_permanent)
+        note_losses(attempt);
     if (has_failure && (attempt->accepted == 0 || !attempt->failure.is_permanent)) {
         attempt->failure.message = attempt->failure_text;
         attempt_end(attempt, &attempt->failure);
@@ -569,27 +587,11 @@ static enum remote_write_result encode(struct attempt *attempt, size_t bytes_max
     return result;
 }
 
-static void note_losses(const struct attempt *attempt)
-{
-    const struct component *self = &attempt->exporter->base;
-    struct remote_write_counters *counters = self->counters;
-    counter_add(&counters->translated, attempt->series);
-    if (attempt->losses.total == 0)
-        return;
-    counter_add(&counters->failed_translations, 1);
-    for (size_t i = 0; i < REMOTE_WRITE_LOSSES; i++)
-        counter_add(&counters->losses[i], attempt->losses.points[i]);
-    log_warn(&self->logger, "left out data points that Prometheus cannot get",
-             log_text("metric", attempt->name), log_text("reason", attempt->losses.reason),
-             log_int("data_points", (int64_t)attempt->losses.total));
-}
-
 static void send_encoded(struct attempt *attempt)
 {
     struct outcome outcome;
     switch (attempt->result) {
     case REMOTE_WRITE_TRANSLATED:
-        note_losses(attempt);
         send_pieces(attempt);
         return;
     case REMOTE_WRITE_TOO_LARGE:

@@ -241,6 +241,29 @@ static void deltas_are_counted(void **state)
     tear_down(&fixture);
 }
 
+static uint64_t unusable_deltas(const struct fixture *fixture)
+{
+    return counted(fixture, "spanflame_remote_write_unusable_points");
+}
+
+static void retries_count_deltas_once(void **state)
+{
+    static const struct backend_step steps[] = {{.response = HEAD("503 S", "", "0")},
+                                                {.response = HEAD("503 S", "", "0")},
+                                                {.response = OK_EMPTY}};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 3, "");
+    for (unsigned i = 0; i < 3; i++)
+        export(&fixture, 3, 1);
+    assert_int_equal(scripted_backend_requests(fixture.backend), 3);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(unusable_deltas(&fixture), 1);
+    assert_int_equal(
+        counted(&fixture, "otelcol_exporter_prometheusremotewrite_failed_translations"), 1);
+    tear_down(&fixture);
+}
+
 static void server_errors_are_tried_again(void **state)
 {
     static const struct {
@@ -589,6 +612,7 @@ int main(void)
         cmocka_unit_test(version_2_is_posted),
         cmocka_unit_test(configured_headers_win),
         cmocka_unit_test(deltas_are_counted),
+        cmocka_unit_test(retries_count_deltas_once),
         cmocka_unit_test(server_errors_are_tried_again),
         cmocka_unit_test(redirects_are_followed),
         cmocka_unit_test(parts_of_a_batch_have_one_result),
