@@ -270,6 +270,7 @@ static void on_done(const struct grpc_result *result, void *arg)
                                      &outcome.rejected_items))
             otlp_delivery_odd(delivery, "the message is malformed");
         buffer_unref(inflated);
+        profile_outgoing_count(&attempt->exporter->outgoing, attempt->left_out);
         otlp_delivery_left_out(&outcome, attempt->left_out);
         attempt_end(attempt, &outcome);
         return;
@@ -301,6 +302,8 @@ static void on_done(const struct grpc_result *result, void *arg)
     };
     if (request_secrets_are_in(&secrets, outcome.details))
         outcome.details = slice_of(NULL, 0);
+    if (is_permanent)
+        profile_outgoing_count(&attempt->exporter->outgoing, attempt->left_out);
     attempt_end(attempt, &outcome);
 }
 

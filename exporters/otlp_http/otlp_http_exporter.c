@@ -209,6 +209,8 @@ static void on_done(const struct http_result *result, void *arg)
             pyroscope_fallback_takes_refused(exporter->fallback, result, &refused, attempt->whole,
                                              attempt->receipt))
             attempt->receipt = NULL;
+        else if (refused.is_permanent)
+            profile_outgoing_count(&exporter->outgoing, attempt->left_out);
         attempt_end(attempt, &refused);
         return;
     }
@@ -235,6 +237,7 @@ static void on_done(const struct http_result *result, void *arg)
             otlp_delivery_odd(delivery, "the body is malformed");
         buffer_unref(encoded);
     }
+    profile_outgoing_count(&exporter->outgoing, attempt->left_out);
     otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);
 }

@@ -21,6 +21,12 @@ static bool replace(struct batch_part *part, struct buffer *buffer)
     return buffer != NULL;
 }
 
+void profile_outgoing_count(const struct profile_outgoing *outgoing, uint64_t left_out)
+{
+    if (left_out > 0 && outgoing->unconvertible != NULL)
+        counter_add(outgoing->unconvertible, left_out);
+}
+
 /* NULL: *ret_outcome says why. */
 static struct batch *convert(struct profile_outgoing *outgoing, const struct batch *batch,
                              struct outcome *ret_outcome)
@@ -31,8 +37,6 @@ static struct batch *convert(struct profile_outgoing *outgoing, const struct bat
     if (!batch_join(batch, budget, &part))
         return NULL;
     uint64_t removed = opaque_profiles_count(part.bytes);
-    if (removed > 0 && outgoing->unconvertible != NULL)
-        counter_add(outgoing->unconvertible, removed);
     if (removed > 0 && !outgoing->has_logged) {
         outgoing->has_logged = true;
         log_warn(&outgoing->exporter->logger,
@@ -50,6 +54,7 @@ static struct batch *convert(struct profile_outgoing *outgoing, const struct bat
         converted->items = batch->items - removed;
         batch_append(converted, part.owner, part.bytes);
     } else if (is_converted) { /* nothing is left */
+        profile_outgoing_count(outgoing, removed);
         *ret_outcome = outcome_accepted;
         ret_outcome->rejected_items = batch->items;
         ret_outcome->invalid_items = batch->items;

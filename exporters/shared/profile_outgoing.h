@@ -29,3 +29,5 @@ struct profile_outgoing {
  * that it lacks were removed. NULL: nothing is left, or no memory; the receipt was resolved. */
 struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
                                      struct receipt *receipt) __attribute__((warn_unused_result));
+/* Counts what was left out of a batch, once the batch is done: each attempt leaves it out anew. */
+void profile_outgoing_count(const struct profile_outgoing *outgoing, uint64_t left_out);

@@ -4,6 +4,7 @@
 
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
+#include "src/base/counter.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/config/config.h"
@@ -34,15 +35,21 @@ struct fixture {
     struct exporter_fixture exporter;
 };
 
-static void set_up(struct fixture *fixture, const char *options)
+static void set_up_with(struct fixture *fixture, const struct backend_step *steps, size_t count,
+                        const char *options)
 {
     char yaml[512];
     clock_fake_start(1000 * (uint64_t)NS_PER_S, 1790000000 * (uint64_t)NS_PER_S);
     fixture->lane = lane_create(0);
-    fixture->backend = scripted_backend_create(fixture->lane, ok, 1);
+    fixture->backend = scripted_backend_create(fixture->lane, steps, count);
     snprintf(yaml, sizeof(yaml), "{endpoint: '%s', compression: none%s}",
              scripted_backend_url(fixture->backend), options);
     exporter_open(&fixture->exporter, fixture->lane, &otlp_http_exporter_factory, yaml, PROFILES);
+}
+
+static void set_up(struct fixture *fixture, const char *options)
+{
+    set_up_with(fixture, ok, 1, options);
 }
 
 static void tear_down(struct fixture *fixture)
@@ -119,6 +126,35 @@ static void files_of_jfr_are_left_out_and_counted(void **state)
     check_sent(&fixture, rest);
     tear_down(&fixture);
     buffer_unref(rest);
+    buffer_unref(mixed);
+}
+
+static uint64_t counted(const struct fixture *fixture, const char *name)
+{
+    const struct component *exporter = fixture->exporter.component;
+    for (const struct counter_row *row = exporter->factory->counters; row->name != NULL; row++)
+        if (strcmp(row->name, name) == 0)
+            return counter_read(
+                (const counter *)(const void *)((const char *)exporter->counters + row->offset));
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+static void retries_count_files_once(void **state)
+{
+    static const struct backend_step busy[] = {
+        {.response = "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"},
+        {.response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}};
+    struct buffer *mixed = request_with(2, true);
+    struct fixture fixture;
+    (void)state;
+    set_up_with(&fixture, busy, 2, "");
+    exporter_export(&fixture.exporter, buffer_slice(mixed), 4);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    exporter_export(&fixture.exporter, buffer_slice(mixed), 4);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 2);
+    assert_int_equal(counted(&fixture, "spanflame_exporter_unconvertible_profiles"), 2);
+    tear_down(&fixture);
     buffer_unref(mixed);
 }
 
@@ -207,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_jfr_are_left_out_and_counted),
+        cmocka_unit_test(retries_count_files_once),
         cmocka_unit_test(a_request_of_files_alone_is_not_sent),
         cmocka_unit_test(everything_else_leaves_as_it_came),
         cmocka_unit_test(profiles_leave_in_the_layout_that_is_asked_for),
