@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "src/base/utf8.h"
 #include "src/config/field.h"
 #include "src/otlp/json/value_string.h"
 #include "src/prometheus/exposition.h"
@@ -263,6 +264,9 @@ static void labels_check(struct metric_labels *labels, bool is_summary)
             labels->failure = "a label begins with \"__\", which is reserved";
         else if (is_summary && slice_equal_text(name, "quantile"))
             labels->failure = a_quantile;
+        else if (!utf8_is_valid(name) || !utf8_is_valid(labels->list[i].value))
+            /* With it, Prometheus would refuse all of the scrape. */
+            labels->failure = "one of its labels is not UTF-8";
     }
 }
 

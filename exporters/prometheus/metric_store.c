@@ -17,6 +17,7 @@
 #include "src/base/clock.h"
 #include "src/base/hash_table.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 
 /* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one or
  * of buckets, a label, or LABEL_COST_BYTES of names and labels that are translated, checked and
@@ -312,6 +313,8 @@ struct metric_addition {
     struct metric_items metrics;
     struct metric metric;
     struct metric_hash name;
+    struct slice help; /* of the metric, once it is needed */
+    bool has_help;
     uint32_t form;      /* see struct series */
     const char *reason; /* why Prometheus has nothing for the metric; NULL: it has */
     struct metric_items points;
@@ -508,6 +511,17 @@ static struct family *family_create(struct metric_store *store, struct slice nam
     return family;
 }
 
+/* The description of the metric at hand. If it is not UTF-8, Prometheus would refuse all of the
+ * scrape. */
+static struct slice help_of(struct metric_addition *addition)
+{
+    if (!addition->has_help)
+        addition->help = utf8_is_valid(addition->metric.description) ? addition->metric.description
+                                                                     : slice_of(NULL, 0);
+    addition->has_help = true;
+    return addition->help;
+}
+
 /* With a reference. NULL: no memory, or addition->unusable says why. */
 static struct family *family_get(struct metric_addition *addition, const struct metric *metric,
                                  bool *ret_has_memory)
@@ -528,6 +542,10 @@ static struct family *family_get(struct metric_addition *addition, const struct 
         addition->unusable = "it has no name that Prometheus could take";
         return NULL;
     }
+    if (!utf8_is_valid(name)) {
+        addition->unusable = "its name is not UTF-8";
+        return NULL;
+    }
     struct family *family = family_find(store, name);
     if (family != NULL && family->type != type) {
         addition->unusable = "another metric has its name and another type";
@@ -542,7 +560,7 @@ static struct family *family_get(struct metric_addition *addition, const struct 
         return NULL;
     }
     if (addition->family_made == NULL)
-        addition->family_made = family_create(store, name, metric->description, type);
+        addition->family_made = family_create(store, name, help_of(addition), type);
     family = addition->family_made;
     if (family == NULL || !hash_table_add(&store->families, family->hash, family)) {
         *ret_has_memory = false;
@@ -893,6 +911,7 @@ static const char *unusable_reason(const struct metric *metric)
 static void begin_metric(struct metric_addition *addition, struct slice bytes)
 {
     forget_family(addition);
+    addition->has_help = false;
     addition->metric = metric_read(bytes);
     const struct metric *metric = &addition->metric;
     addition->reason = unusable_reason(metric);

@@ -7,6 +7,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/mem.h"
+#include "src/base/utf8.h"
 #include "src/config/field.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/schema.h"
@@ -952,6 +953,57 @@ static void without_memory_points_are_counted(void **state)
     }
 }
 
+/* The same, with bytes that are not UTF-8 for each '@'. */
+static struct metric_store_losses add_spoilt(struct fixture *fixture, const char *json)
+{
+    struct buffer *encoded;
+    char reason[JSON_REASON_BYTES_MAX] = "";
+    assert_int_equal(json_read(otlp_request(METRICS), slice_of_text(json), NULL, &encoded, reason),
+                     JSON_READ);
+    for (size_t i = 0; i < encoded->size; i++)
+        encoded->data[i] = encoded->data[i] == '@' ? 0xff : encoded->data[i];
+    struct metric_store_losses losses =
+        take(fixture->store, buffer_slice(encoded), 1000 * (uint64_t)NS_PER_S);
+    losses.name = slice_of(NULL, 0);
+    buffer_unref(encoded);
+    return losses;
+}
+
+/* Prometheus refuses all of a scrape with one such text. */
+static void what_is_not_utf8_does_not_spoil_a_scrape(void **state)
+{
+    static const char *const requests[] = {
+        METRICS_OF(SERVICE "," INSTANCE "," TEXT("host.name", "h@"),
+                   GAUGE("good", POINT("0", "5", "\"asInt\":1"))),
+        METRICS_OF(
+            SERVICE,
+            GAUGE("value", POINT("0", "5", "\"asInt\":2,\"attributes\":[" TEXT("k", "v@") "]"))),
+        METRICS_OF(
+            SERVICE,
+            GAUGE("key", POINT("0", "5", "\"asInt\":3,\"attributes\":[" TEXT("k@", "v") "]"))),
+        METRICS_OF(SERVICE, GAUGE("name@", POINT("0", "5", "\"asInt\":4"))),
+        METRICS_OF(SERVICE, GAUGE("help\",\"description\":\"d@", POINT("0", "5", "\"asInt\":5"))),
+        "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"lib@\"},\"metrics\":["
+        "{\"name\":\"s\",\"gauge\":{\"dataPoints\":[{\"asInt\":6}]}}]}]}]}",
+    };
+    (void)state;
+    for (unsigned has_utf8 = 0; has_utf8 < 2; has_utf8++) {
+        struct fixture fixture = default_fixture();
+        fixture.settings.labels.naming.has_utf8 = has_utf8;
+        open_store(&fixture, UINT64_MAX);
+        uint64_t unusable = 0;
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+            unusable += add_spoilt(&fixture, requests[i]).unusable;
+        char *text = scrape(&fixture, EXPOSITION_TEXT);
+        assert_true(utf8_is_valid(slice_of_text(text)));
+        assert_non_null(strstr(text, "good{"));
+        assert_non_null(strstr(text, "help{"));
+        assert_int_equal(unusable, has_utf8 ? 4 : 2);
+        free(text);
+        close_store(&fixture);
+    }
+}
+
 /* A name beyond the limit costs nothing for each point. */
 static void names_that_are_too_long_are_left_out(void **state)
 {
@@ -1342,6 +1394,7 @@ int main(void)
         cmocka_unit_test(a_unit_may_change_within_a_request),
         cmocka_unit_test(exemplars_that_are_no_numbers_make_one_bucket),
         cmocka_unit_test(without_memory_points_are_counted),
+        cmocka_unit_test(what_is_not_utf8_does_not_spoil_a_scrape),
         cmocka_unit_test(names_that_are_too_long_are_left_out),
         cmocka_unit_test(series_take_no_more_than_their_share),
         cmocka_unit_test(a_snapshot_knows_the_length_of_its_text),
