@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "src/base/clock.h"
 #include "src/base/pattern.h"
 #include "src/core/batch.h"
 #include "src/records/metric_values.h"
@@ -22,6 +23,7 @@ enum {
 struct delta_stream {
     struct stream stream; /* first */
     uint64_t time_ns;
+    uint64_t fresh_ns; /* the same, but not after it came */
     int64_t integer;
     double real;
     uint64_t count;
@@ -40,7 +42,7 @@ struct stream_table *delta_table_create(struct budget *budget)
 
 static bool is_stale(const struct stream *stream, void *arg)
 {
-    return ((const struct delta_stream *)stream)->time_ns < *(const uint64_t *)arg;
+    return ((const struct delta_stream *)stream)->fresh_ns < *(const uint64_t *)arg;
 }
 
 void delta_table_sweep(struct stream_table *table, unsigned shard, uint64_t before_ns)
@@ -80,10 +82,12 @@ static bool remember_words(struct stream_table *table, struct delta_stream *stre
 }
 
 /* False: no room for its buckets, and what the stream holds is of no use any more. */
-static bool remember(struct stream_table *table, struct delta_stream *stream,
+static bool remember(const struct delta_editor *editor, struct delta_stream *stream,
                      const struct metric_values *values)
 {
+    struct stream_table *table = editor->table;
     stream->time_ns = values->time_ns;
+    stream->fresh_ns = values->time_ns < editor->now_ns ? values->time_ns : editor->now_ns;
     stream->integer = values->integer;
     stream->real = values->real;
     stream->count = values->count;
@@ -310,7 +314,7 @@ static bool convert(struct delta_editor *editor, struct identity_digest key,
             is_valid = subtract_histogram(stream, values, ret_loss);
         }
     }
-    if (!stays && !remember(editor->table, stream, &given)) {
+    if (!stays && !remember(editor, stream, &given)) {
         *ret_loss = DELTA_LOST_FULL;
         stream_table_forget(editor->table, &stream->stream);
         return false;
@@ -459,6 +463,7 @@ struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *
                                            .record = convert_metric,
                                            .drops_empty = true};
     memset(&editor->figures, 0, sizeof(editor->figures));
+    editor->now_ns = clock_wall_ns();
     struct batch *edited = record_edit_run_on(edit, batch, &visitor);
     metric_stream_clear(&editor->stream);
     arena_clear(&editor->arena);

@@ -45,12 +45,14 @@ struct delta_editor {
     struct stream_table *table; /* borrowed */
     struct metric_stream stream;
     struct arena arena;
+    uint64_t now_ns;              /* Unix time of the request */
     struct delta_figures figures; /* of the last request */
 };
 
 /* The table for the editors of all pipelines. */
 struct stream_table *delta_table_create(struct budget *budget);
-/* Removes streams of a shard whose last point is older; Unix time. */
+/* Removes streams of a shard whose last point, or its arrival if that was earlier, is older; Unix
+ * time. */
 void delta_table_sweep(struct stream_table *table, unsigned shard, uint64_t before_ns);
 
 void delta_editor_init(struct delta_editor *editor, const struct delta_settings *settings,

@@ -223,6 +223,22 @@ static void stale_streams_are_forgotten(void **state)
     harness_destroy(h);
 }
 
+/* Of senders whose clock is ahead: nothing else would ever remove them. */
+static void streams_of_the_future_are_forgotten_too(void **state)
+{
+    (void)state;
+    struct harness *h =
+        record_harness("cumulativetodelta", "{max_staleness: 10m, initial_value: keep}", METRICS);
+    record_send(h, METRICS, SUM(INT("1", LATER, "5"), "2"));
+    free(record_output(h, METRICS));
+    harness_advance(h, 30 * 60 * S);
+    char *metrics = harness_metrics(h);
+    assert_non_null(strstr(metrics, "otelcol_cumulativetodelta_streams_tracked{processor="
+                                    "\"cumulativetodelta\"} 0"));
+    free(metrics);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
 {
     static const struct {
@@ -252,6 +268,7 @@ int main(void)
         cmocka_unit_test(exponential_histograms_become_deltas),
         cmocka_unit_test(streams_are_of_all_lanes_and_one_pipeline),
         cmocka_unit_test(stale_streams_are_forgotten),
+        cmocka_unit_test(streams_of_the_future_are_forgotten_too),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
