@@ -630,7 +630,8 @@ bool graph_store_clean(struct graph_store *store, uint64_t now_ns, uint64_t wall
                 slab_clear(store, &store->edge_slab);
             return false;
         }
-        if (now_ns - series->updated_ns <= GRAPH_SERIES_KEEP_NS)
+        /* It may have been updated after now_ns, by another lane. */
+        if (now_ns <= series->updated_ns || now_ns - series->updated_ns <= GRAPH_SERIES_KEEP_NS)
             continue;
         series_remove(store, series);
         store->epoch_ns = wall_ns;

@@ -383,6 +383,21 @@ static void old_series_are_forgotten_and_begin_anew(void **state)
     fixture_destroy(f);
 }
 
+/* A lane reads its clock before it has the lock: another may have counted since. */
+static void series_updated_after_the_clean_began_stay(void **state)
+{
+    (void)state;
+    struct graph_settings settings = standard();
+    struct fixture *f = fixture_create(&settings);
+    const uint64_t begin_ns = f->now_ns;
+    size_t at = 0;
+    f->now_ns += 1;
+    add_edge(f, 1);
+    assert_false(graph_store_clean(&f->store, begin_ns, WALL, &at, 100));
+    assert_int_equal(f->store.series_count, 1);
+    fixture_destroy(f);
+}
+
 static void exponential_histograms_replace_buckets(void **state)
 {
     (void)state;
@@ -499,6 +514,7 @@ int main(void)
         cmocka_unit_test(dimensions_of_both_halves_are_part_of_the_series),
         cmocka_unit_test(series_beyond_the_limit_are_counted_in_one),
         cmocka_unit_test(old_series_are_forgotten_and_begin_anew),
+        cmocka_unit_test(series_updated_after_the_clean_began_stay),
         cmocka_unit_test(exponential_histograms_replace_buckets),
         cmocka_unit_test(a_series_takes_few_bytes),
         cmocka_unit_test(each_refused_allocation_costs_spans_and_nothing_else),
