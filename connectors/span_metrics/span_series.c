@@ -205,11 +205,11 @@ static struct series_resource *first_evicted(const struct series_store *store)
 }
 
 static struct series_resource *create_resource(struct series_store *store, struct text_hash key,
-                                               struct slice attributes)
+                                               struct slice attributes, bool may_exceed)
 {
     struct series_settings *settings = store->settings;
     size_t bytes = resource_bytes(attributes.size);
-    struct series_resource *resource = take(settings, bytes, false);
+    struct series_resource *resource = take(settings, bytes, may_exceed);
     if (resource == NULL)
         return NULL;
     *resource = (struct series_resource){
@@ -264,21 +264,28 @@ struct series_resource *span_series_resource_get(struct series_store *store, str
     return resource;
 }
 
-struct series_resource *span_series_resource_add(struct series_store *store, struct text_hash key,
-                                                 struct slice attributes, uint64_t now_ns)
+static struct series_resource *add_resource(struct series_store *store, struct text_hash key,
+                                            struct slice attributes, uint64_t now_ns,
+                                            bool may_exceed)
 {
-    struct series_resource *resource = create_resource(store, key, attributes);
+    struct series_resource *resource = create_resource(store, key, attributes, may_exceed);
     /* What is sent once more and gone gives way to what is new. */
     struct series_resource *evicted = resource == NULL ? first_evicted(store) : NULL;
     if (evicted != NULL) {
         span_series_resource_free(store, evicted);
-        resource = create_resource(store, key, attributes);
+        resource = create_resource(store, key, attributes, may_exceed);
     }
     if (resource == NULL)
         return NULL;
     resource->seen_ns = now_ns;
     keep_limits(store);
     return resource;
+}
+
+struct series_resource *span_series_resource_add(struct series_store *store, struct text_hash key,
+                                                 struct slice attributes, uint64_t now_ns)
+{
+    return add_resource(store, key, attributes, now_ns, false);
 }
 
 struct series *span_series_find(struct series_resource *resource, enum series_set set,
@@ -505,8 +512,9 @@ bool span_series_store_merge(struct series_store *into, struct series_store *fro
         struct slice attributes = slice_of(resource->attributes, resource->attributes_bytes);
         struct series_resource *target =
             span_series_resource_get(into, resource->key, resource->seen_ns);
+        /* Beyond the limits if need be: the other one is freed once its series are moved. */
         if (target == NULL)
-            target = span_series_resource_add(into, resource->key, attributes, resource->seen_ns);
+            target = add_resource(into, resource->key, attributes, resource->seen_ns, true);
         for (unsigned i = 0; i < SERIES_SETS; i++) {
             struct series_list *list = &resource->sets[i];
             while (list->first != NULL && target != NULL) {

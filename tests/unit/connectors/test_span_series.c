@@ -198,6 +198,37 @@ static void merging_adds_up(void **state)
     budget_fini(&budget);
 }
 
+/* What a lane has counted takes no more memory in the other store. */
+static void merging_loses_nothing_when_the_budget_is_full(void **state)
+{
+    struct budget budget;
+    (void)state;
+    for (unsigned by_share = 0; by_share < 2; by_share++) {
+        budget_init(&budget, 1 << 20);
+        struct series_settings settings = settings_of(&budget);
+        struct series_store into;
+        struct series_store from;
+        uint64_t lost = 0;
+        span_series_store_init(&into, &settings);
+        span_series_store_init(&from, &settings);
+        for (uint64_t i = 0; i < 3; i++)
+            assert_true(add(&from, resource_of(&from, 1), i, 10));
+        const uint64_t others = by_share ? 0 : budget_limit(&budget) - budget_used(&budget);
+        settings.bytes_max = by_share ? settings.bytes : settings.bytes_max;
+        budget_take(&budget, others);
+        while (span_series_store_merge(&into, &from, 2, &lost))
+            continue;
+        assert_int_equal(lost, 0);
+        assert_int_equal(sum(&into), 30);
+        budget_return(&budget, others);
+        span_series_store_fini(&into);
+        span_series_store_fini(&from);
+        assert_int_equal(settings.bytes, 0);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+}
+
 static void without_memory_spans_still_count(void **state)
 {
     struct budget budget;
@@ -260,6 +291,7 @@ int main(void)
         cmocka_unit_test(the_longest_unused_resource_goes),
         cmocka_unit_test(long_labels_count_as_overflow),
         cmocka_unit_test(merging_adds_up),
+        cmocka_unit_test(merging_loses_nothing_when_the_budget_is_full),
         cmocka_unit_test(without_memory_spans_still_count),
         cmocka_unit_test(every_allocation_may_fail),
     };
