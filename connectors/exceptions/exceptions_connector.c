@@ -275,17 +275,22 @@ static void count_exception(void *arg, const struct exception *exception)
     request->uncounted += !is_counted;
 }
 
-/* May run on the helper's thread. */
+/* May run on the helper's thread. What cannot be refused any more may use the margin. */
 static void count_exceptions(struct exceptions_request *request)
 {
     struct exceptions_shared *shared = shared_of(request->owner);
     struct budget *budget = request->owner->base.budget;
+    const bool is_late = batch_may_exceed(request->batch);
+    if (is_late)
+        budget_begin_late();
     exception_reader_init(&request->reader, &shared->keys, budget);
     exception_bench_init(&request->bench, budget);
     request->reader.take = count_exception;
     request->reader.arg = request;
     request->uncounted += exception_reader_read(&request->reader, request->batch);
     exception_bench_fini(&request->bench);
+    if (is_late)
+        budget_end_late();
     atomic_store(&shared->has_requests, true);
 }
 
@@ -318,7 +323,7 @@ static void give_logs(struct exceptions_request *request)
         struct outcome outcome = outcome_busy("the memory budget has no room for log records");
         outcome.reason = LOSS_MEMORY;
         if (logs->never_fits)
-            outcome = outcome_too_large("its log records take more than the whole memory budget "
+            outcome = outcome_too_large("its log records would exceed the entire memory budget "
                                         "(service::budget_mib); send less at a time");
         end_request(request, &outcome);
         return;

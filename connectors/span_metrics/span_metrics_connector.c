@@ -78,6 +78,7 @@ struct addition {
     struct slice bytes;
     uint64_t items;
     struct receipt *receipt;
+    bool is_late; /* nobody would send it again: it may use the margin */
     bool has_begun;
 };
 
@@ -384,6 +385,17 @@ static void on_timer(struct timer *timer, void *arg)
 
 /* Spans. */
 
+/* Adds a piece. False: all are added. */
+static bool add_piece(struct span_metrics *self, const struct addition *addition)
+{
+    if (addition->is_late)
+        budget_begin_late();
+    bool has_more = span_aggregation_go_on(&self->aggregation);
+    if (addition->is_late)
+        budget_end_late();
+    return has_more;
+}
+
 static void add_next(void *arg)
 {
     struct span_metrics *self = arg;
@@ -396,7 +408,7 @@ static void add_next(void *arg)
                                    (struct series_time){clock_wall_ns(), clock_now_ns()});
             addition->has_begun = true;
         }
-        if (is_turn_over || span_aggregation_go_on(&self->aggregation)) {
+        if (is_turn_over || add_piece(self, addition)) {
             lane_rest(self->base.lane);
             lane_defer(self->base.lane, &self->add_job);
             return;
@@ -429,8 +441,11 @@ static void span_metrics_consume(struct component *base, struct batch *batch,
         return;
     }
     struct addition *addition = mem_alloc(sizeof(*addition));
-    *addition = (struct addition){
-        .owner = whole.owner, .bytes = whole.bytes, .items = batch->items, .receipt = receipt};
+    *addition = (struct addition){.owner = whole.owner,
+                                  .bytes = whole.bytes,
+                                  .items = batch->items,
+                                  .receipt = receipt,
+                                  .is_late = batch_may_exceed(batch)};
     bool is_only = self->additions == NULL;
     *(is_only ? &self->additions : &self->last->next) = addition;
     self->last = addition;

@@ -114,6 +114,29 @@ static void logs_of_acknowledged_requests_may_use_the_margin(void **state)
     harness_destroy(h);
 }
 
+static void counts_of_acknowledged_requests_may_use_the_margin(void **state)
+{
+    enum { EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}}\nconnectors: {exceptions: {}}\nexporters: "
+        "{test/a: " PLAIN
+        "}\nservice: {budget_mib: 8, pipelines: {traces: {receivers: [test], processors: [batch], "
+        "exporters: [exceptions]}" METRICS_OUT "}}\n");
+    struct budget *budget = &h->service->budget;
+    holder(h, 0, METRICS);
+    assert_int_equal(send_span(h, 0, 10, 2)->outcome.verdict, ACCEPTED);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
+    char *page = harness_metrics(h);
+    assert_non_null(strstr(page, "spanflame_exceptions_uncounted{connector=\"exceptions\"} 0"));
+    free(page);
+    harness_destroy(h);
+}
+
 static void a_request_has_the_outcome_of_its_logs(void **state)
 {
     (void)state;
@@ -425,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logs_of_acknowledged_requests_may_use_the_margin),
+        cmocka_unit_test(counts_of_acknowledged_requests_may_use_the_margin),
         cmocka_unit_test(a_request_has_the_outcome_of_its_logs),
         cmocka_unit_test(records_have_what_the_span_has),
         cmocka_unit_test(counts_come_once_a_second),

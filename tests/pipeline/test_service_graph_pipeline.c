@@ -16,6 +16,7 @@
 #include "src/core/batch.h"
 #include "src/otlp/metrics/metric_reader.h"
 #include "src/otlp/wire.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/service/service_parts.h"
 #include "tests/support/random_otlp.h"
 
@@ -420,6 +421,33 @@ static void a_full_budget_delays_metrics(void **state)
     harness_destroy(h);
 }
 
+/* Of what batch has acknowledged: it would not be counted otherwise. */
+static void acknowledged_spans_may_use_the_margin(void **state)
+{
+    enum { EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}}\n"
+        "connectors: {service_graph: {dimensions: [service.name], metrics_flush_interval: 1h}}\n"
+        "exporters: {test/a: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 8, pipelines: {traces: {receivers: [test], processors: [batch], "
+        "exporters: [service_graph]}, metrics: {receivers: [service_graph], exporters: "
+        "[test/a]}}}\n");
+    struct test_exporter *a = holder(h);
+    struct budget *budget = &h->service->budget;
+    send_edge(h, 1, "a", "b");
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    harness_stop(h);
+    harness_turn(h);
+    assert_int_equal(sum(a, TOTAL, NULL).value, 1);
+    let_go(h, a);
+    harness_destroy(h);
+}
+
 static void refused_metrics_come_again(void **state)
 {
     (void)state;
@@ -511,6 +539,7 @@ int main(void)
         cmocka_unit_test(large_requests_go_through_the_helper),
         cmocka_unit_test(times_can_lie_in_the_past),
         cmocka_unit_test(a_full_budget_delays_metrics),
+        cmocka_unit_test(acknowledged_spans_may_use_the_margin),
         cmocka_unit_test(refused_metrics_come_again),
         cmocka_unit_test(wrong_configurations_are_refused),
         cmocka_unit_test(too_many_attributes_are_refused),

@@ -12,11 +12,14 @@
 #include <cmocka.h>
 
 #include "opentelemetry/proto/collector/metrics/v1/metrics_service.pb-c.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/wire.h"
+#include "src/pipeline/pipeline_limits.h"
+#include "src/service/service_parts.h"
 
 #define PIPELINES                                                                                  \
     "service: {pipelines: {traces: {receivers: [test], exporters: [span_metrics]},"                \
@@ -485,6 +488,31 @@ static void requests_that_waited_are_added_in_turns(void **state)
     harness_destroy(h);
 }
 
+/* Of what batch has acknowledged: it would not be counted otherwise. */
+static void acknowledged_spans_may_use_the_margin(void **state)
+{
+    enum { SPANS = 3, EXCESS_KIB = 16 };
+    (void)state;
+    struct harness *h = start("processors: {batch: {timeout: 1s}}\n"
+                              "connectors: {span_metrics: {metrics_flush_interval: 1h}}\n" NO_QUEUE
+                              "service: {budget_mib: 8, pipelines: {traces: {receivers: [test], "
+                              "processors: [batch], exporters: [span_metrics]}, metrics: "
+                              "{receivers: [span_metrics], exporters: [test/a]}}}\n",
+                              1);
+    struct budget *budget = &h->service->budget;
+    send_spans(h, 0, "shop", 0, SPANS);
+    const uint64_t others = budget_limit(budget) - budget_used(budget) + (EXCESS_KIB << 10);
+    budget_take(budget, others);
+    harness_advance(h, 2 * DOWNSTREAM_SHUT_IN_MAX_NS);
+    budget_return(budget, others);
+    assert_int_equal(harness_totals(h, TRACES).delivered, SPANS);
+    char *page = harness_metrics(h);
+    assert_non_null(
+        strstr(page, "spanflame_span_metrics_uncounted_spans{connector=\"span_metrics\"} 0"));
+    free(page);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +528,7 @@ int main(void)
         cmocka_unit_test(many_series_go_in_several_requests),
         cmocka_unit_test(wrong_keys_are_refused),
         cmocka_unit_test(requests_that_waited_are_added_in_turns),
+        cmocka_unit_test(acknowledged_spans_may_use_the_margin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
