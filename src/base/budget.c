@@ -476,6 +476,13 @@ bool budget_is_leaving(const struct budget *budget)
            budget_limit(budget) / BUDGET_MARGIN_PART;
 }
 
+bool budget_is_largely_leaving(const struct budget *budget)
+{
+    enum { LARGE_PART = 4 };
+    return atomic_load_explicit(&budget->leaving, memory_order_relaxed) >
+           budget_limit(budget) / LARGE_PART;
+}
+
 void budget_note_put_off(struct budget *budget, uint64_t until_ns)
 {
     uint64_t last_ns = atomic_load_explicit(&budget->put_off_ns, memory_order_relaxed);

@@ -99,6 +99,9 @@ void budget_note_left(struct budget *budget, uint64_t bytes);
 /* Whether exporters hold more than the margin. If they do not, what waits for memory waits for what
  * other stages hold. */
 bool budget_is_leaving(const struct budget *budget);
+/* Whether they hold more than a quarter of the budget. If they do not, what they hold is not what
+ * keeps others waiting for long. */
+bool budget_is_largely_leaving(const struct budget *budget);
 /* An export has failed, for another reason than memory, and is tried again at that time at the
  * earliest: it keeps what it holds for as long as its back-end is away. Any thread. */
 void budget_note_put_off(struct budget *budget, uint64_t until_ns);

@@ -83,9 +83,11 @@ static bool may_try_again(struct downstream_batch *offered, const struct outcome
     downstream->refused_ns = now_ns;
     if (offered->kept_out_ns == 0)
         offered->kept_out_ns = now_ns;
-    if (budget_is_leaving(downstream->component->budget)) {
-        const uint64_t put_off_ns = budget_put_off_ns(downstream->component->budget);
+    const struct budget *budget = downstream->component->budget;
+    if (budget_is_leaving(budget))
         downstream->leaving_ns = now_ns;
+    if (budget_is_largely_leaving(budget)) {
+        const uint64_t put_off_ns = budget_put_off_ns(budget);
         downstream->put_off_ns = put_off_ns < now_ns ? put_off_ns : now_ns;
     }
     /* What kept out those before it will not let this one in, either. */

@@ -3,10 +3,9 @@
  * now is kept and offered again, oldest first, before any other; one that memory keeps out for
  * DOWNSTREAM_KEPT_OUT_MAX_NS, or DOWNSTREAM_SHUT_IN_MAX_NS without a journal, is lost or left to
  * the journal, and so are those after it that memory keeps out until one is taken again. While
- * exporters hold the memory because their back-end is away, none is. Losses are counted in the
- * ledger.
- * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
- * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
+ * exporters hold much of the memory because their back-end is away, none is. Losses are counted in
+ * the ledger. Stages without a queue work inside downstream_offer, so it ends its turn of the loop
+ * after DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
 #pragma once
 
 #include <stdbool.h>

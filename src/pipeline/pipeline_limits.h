@@ -22,8 +22,8 @@ enum {
 #define DOWNSTREAM_TURN_NS ((uint64_t)5 * NS_PER_MS)
 /* How long want of memory may keep a batch out. Who holds the memory may be waiting behind the
  * batch itself, and then it would wait for ever. Twice the time after which exporters give up on a
- * back-end by default: what they held is free by then, unless they try again for longer, and then
- * the time begins anew with each retry (budget_note_put_off). */
+ * back-end by default: what they held is free by then, unless they try again for longer. Then
+ * the time begins anew with each retry while they hold much of the budget (budget_note_put_off). */
 #define DOWNSTREAM_KEPT_OUT_MAX_NS ((uint64_t)600 * NS_PER_S)
 /* The same while exporters hold next to nothing (budget_is_leaving): only what other stages keep
  * for a while can come free then. Twice the time for which tail_sampling does by default. */

@@ -154,6 +154,33 @@ static void pieces_wait_as_long_as_the_back_end_is_away(void **state)
     harness_destroy(h);
 }
 
+/* A back-end that is away keeps out only what its requests leave no room for: what waits for
+ * others, or never fits, is not kept for ever. */
+static void a_back_end_that_is_away_keeps_no_batch_that_waits_for_others(void **state)
+{
+    enum { REQUESTS = 150 };
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}}\n"
+        "exporters: {test/a: {sending_queue: {queue_size: 1000000}, "
+        "retry_on_failure: {max_elapsed_time: 0s}}, test/b: {}}\n"
+        "service: {budget_mib: 1, pipelines: {traces/a: {receivers: [test], exporters: [test/a]}, "
+        "traces/b: {receivers: [test], processors: [batch], exporters: [test/b]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter(h, "test/a")->result = RESULT_BUSY;
+    for (int i = 0; i < REQUESTS; i++)
+        assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
+    assert_true(budget_is_leaving(budget));
+    budget_take(budget, 2 * MIB);
+    harness_advance(h, 3 * DOWNSTREAM_KEPT_OUT_MAX_NS);
+    budget_return(budget, 2 * MIB);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_MEMORY], REQUESTS);
+    harness_let_go(h);
+    harness_advance(h, 60 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, REQUESTS);
+    harness_destroy(h);
+}
+
 /* Edits of what can be refused no more go beyond the limit, but only so far. */
 static void edits_wait_while_the_budget_is_overdrawn(void **state)
 {
@@ -412,6 +439,7 @@ int main(void)
         cmocka_unit_test(requests_in_a_queue_are_charged),
         cmocka_unit_test(pieces_wait_for_memory_in_front_of_a_queue),
         cmocka_unit_test(pieces_wait_as_long_as_the_back_end_is_away),
+        cmocka_unit_test(a_back_end_that_is_away_keeps_no_batch_that_waits_for_others),
         cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
         cmocka_unit_test(edited_batches_get_past_a_full_budget_into_a_queue),
         cmocka_unit_test(memory_for_one_of_two_pipelines_is_enough_for_none),
