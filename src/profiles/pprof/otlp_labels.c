@@ -178,6 +178,23 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
     return slot;
 }
 
+/* Writes the unit of a number, cut as values are. */
+static uint32_t write_unit(struct otlp_labels *labels, struct profile_index index,
+                           struct pprof_writer *writer)
+{
+    if (!profile_has(labels->dictionary, PROFILE_STRINGS, index))
+        return 0;
+    struct slice unit =
+        otlp_text_cut(profile_string_at(labels->dictionary, index), labels->rules->value_bytes_max);
+    if (otlp_text_valid(unit) < unit.size) {
+        uint8_t *room = arena_try_alloc(&labels->value_arena, unit.size);
+        unit = room != NULL ? otlp_text_repaired(unit, room) : slice_of(NULL, 0);
+    }
+    uint32_t string = pprof_writer_string(writer, unit);
+    arena_clear(&labels->value_arena);
+    return string;
+}
+
 /* Writes the strings of an attribute's label, once per profile. */
 static void write_label(struct otlp_labels *labels, struct profile_index index,
                         struct attribute_slot *slot, struct pprof_writer *writer)
@@ -209,9 +226,7 @@ static void write_label(struct otlp_labels *labels, struct profile_index index,
     }
     if (labels->rules->has_numbers && value.type == VALUE_INT) {
         slot->label.number = value.integer;
-        if (profile_has(dictionary, PROFILE_STRINGS, attribute.unit))
-            slot->label.unit =
-                pprof_writer_string(writer, profile_string_at(dictionary, attribute.unit));
+        slot->label.unit = write_unit(labels, attribute.unit, writer);
     } else {
         bool has_text = otlp_text_of_value(&labels->value_arena, dictionary, attribute.value,
                                            labels->rules->value_bytes_max, &text);
@@ -302,6 +317,11 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
         if (value > labels->rules->value_bytes_max)
             value = labels->rules->value_bytes_max;
         cost += labels->names[slot->name].size + value;
+        if (labels->rules->has_numbers &&
+            profile_has(labels->dictionary, PROFILE_STRINGS, attribute.unit)) {
+            size_t unit = profile_string_at(labels->dictionary, attribute.unit).size;
+            cost += unit < labels->rules->value_bytes_max ? unit : labels->rules->value_bytes_max;
+        }
     }
     return cost;
 }

@@ -24,6 +24,7 @@ enum {
 struct slot {
     uint32_t generation;
     uint32_t id;
+    uint32_t count; /* the number of the last count of costs that it is part of */
 };
 
 void otlp_symbols_init(struct otlp_symbols *symbols, const struct profile_dictionary *dictionary,
@@ -78,7 +79,8 @@ static bool is_written(const struct otlp_symbols *symbols, const struct slot *sl
 /* Gives the slot the next id of its table. */
 static uint32_t give_id(struct otlp_symbols *symbols, enum profile_table table, struct slot *slot)
 {
-    *slot = (struct slot){.generation = symbols->generation, .id = ++symbols->ids[table]};
+    slot->generation = symbols->generation;
+    slot->id = ++symbols->ids[table];
     return slot->id;
 }
 
@@ -251,10 +253,24 @@ uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_inde
     return slot->id;
 }
 
+void otlp_symbols_begin_count(struct otlp_symbols *symbols)
+{
+    assert(symbols->count < UINT32_MAX);
+    symbols->count++;
+}
+
+/* Whether the entry is neither written nor part of this count yet. It is from now on. */
+static bool counts(const struct otlp_symbols *symbols, struct slot *slot)
+{
+    bool is_first = slot->count != symbols->count;
+    slot->count = symbols->count;
+    return is_first && !is_written(symbols, slot);
+}
+
 static uint64_t string_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
-    const struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
-    if (slot == NULL || is_written(symbols, slot))
+    struct slot *slot = slot_of(symbols, PROFILE_STRINGS, index);
+    if (slot == NULL || !counts(symbols, slot))
         return 0;
     return STRING_BYTES_MAX + profile_string_at(symbols->dictionary, index).size;
 }
@@ -263,15 +279,15 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile
 {
     assert(symbols->writer != NULL);
     const struct profile_dictionary *dictionary = symbols->dictionary;
-    const struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
-    if (slot == NULL || is_written(symbols, slot))
+    struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
+    if (slot == NULL || !counts(symbols, slot))
         return 0;
     if (is_bulky(symbols, PROFILE_LOCATIONS, index))
         return OTLP_SYMBOLS_TOO_LARGE;
     struct profile_location location = profile_location_at(dictionary, index);
     uint64_t cost = LOCATION_BYTES_MAX;
     slot = slot_of(symbols, PROFILE_MAPPINGS, location.mapping);
-    if (slot != NULL && !is_written(symbols, slot)) {
+    if (slot != NULL && counts(symbols, slot)) {
         if (is_bulky(symbols, PROFILE_MAPPINGS, location.mapping))
             return OTLP_SYMBOLS_TOO_LARGE;
         struct profile_mapping mapping = profile_mapping_at(dictionary, location.mapping);
@@ -288,7 +304,7 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile
     while (profile_next_line(&reader, &line)) {
         cost += LINE_BYTES_MAX;
         slot = slot_of(symbols, PROFILE_FUNCTIONS, line.function);
-        if (slot == NULL ? symbols->nameless != 0 : is_written(symbols, slot))
+        if (slot == NULL ? symbols->nameless != 0 : !counts(symbols, slot))
             continue;
         cost += FUNCTION_BYTES_MAX;
         if (slot == NULL)

@@ -26,6 +26,7 @@ struct otlp_symbols {
     uint32_t ids[PROFILE_TABLES];         /* the last id given */
     uint32_t nameless;                    /* the function without a name; 0: not written yet */
     uint32_t generation;                  /* of the profile; slots of older ones are free */
+    uint32_t count;                       /* of the costs at hand */
     uint64_t work;                        /* for bulky strings, since init */
     bool has_failed;                      /* no memory */
 };
@@ -39,7 +40,10 @@ void otlp_symbols_begin(struct otlp_symbols *symbols, struct pprof_writer *write
 uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index index);
 /* The id of a location; 0 for index 0. */
 uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index);
-/* An upper bound of the bytes that otlp_symbols_location would write, mapping included. */
+/* Begins to count the costs of a stack: what its locations share counts once. */
+void otlp_symbols_begin_count(struct otlp_symbols *symbols);
+/* An upper bound of the bytes that otlp_symbols_location would write, mapping included, after those
+ * of this count. */
 uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index);
 /* An upper bound of the bytes that otlp_symbols_end will write. */
 uint64_t otlp_symbols_end_cost(const struct otlp_symbols *symbols);

@@ -285,6 +285,7 @@ static bool add_pending(struct otlp_to_pprof *conversion)
     const struct profile_indices_reader locations = read_root(conversion, pending->stack, &root);
     struct profile_indices_reader reader = locations;
     uint64_t stack = 0;
+    otlp_symbols_begin_count(&conversion->symbols);
     while (stack <= conversion->rules->bytes_max && profile_indices_next(&reader, &location))
         stack += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, location);
     uint64_t labels = otlp_labels_cost(&conversion->labels, pending);

@@ -4,11 +4,18 @@
 #include "exporters/pyroscope/pyroscope_attempt.h"
 #include "exporters/pyroscope/pyroscope_config.h"
 #include "exporters/pyroscope/pyroscope_walk.h"
+#include "src/base/arena.h"
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/config.h"
 #include "src/core/client_info.h"
+#include "src/profiles/pprof/pprof_reader.h"
+#include "src/profiles/pprof/pprof_writer.h"
+#include "src/profiles/pyroscope/series.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 #include "tests/support/skip.h"
 #include "tests/unit/exporters/pyroscope_fixture.h"
 
@@ -892,6 +899,70 @@ static void a_small_batch_of_large_posts_gives_others_their_turn(void **state)
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* What the frames of a stack share is written once, and counts once. */
+static void recursive_stacks_of_long_names_arrive(void **state)
+{
+    enum { NAME_BYTES = 3000, DEPTH = 900, STACK_BYTES = DEPTH * (NAME_BYTES + 1) };
+    struct fixture fixture;
+    char *stack = mem_alloc(STACK_BYTES);
+    (void)state;
+    memset(stack, 'x', STACK_BYTES);
+    for (size_t i = 1; i < DEPTH; i++)
+        stack[i * (NAME_BYTES + 1) - 1] = ';';
+    stack[STACK_BYTES - 1] = '\0';
+    struct slice request = profiles_of_one_stack(stack, NULL, 1);
+    assert_true(request.size < 10 * NAME_BYTES);
+    set_up(&fixture, "");
+    exporter_export(&fixture.exporter, request, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(counter_read(&counters(&fixture)->too_large), 0);
+    assert_int_equal(counter_read(&counters(&fixture)->posts), 1);
+    tear_down(&fixture);
+    mem_free((void *)(uintptr_t)request.data);
+    mem_free(stack);
+}
+
+/* As SDKs push it, a number may have any string as its unit. */
+static void a_unit_larger_than_a_post_holds_nothing_up(void **state)
+{
+    enum { UNIT_BYTES = 3 * MIB };
+    struct fixture fixture;
+    struct pprof_writer writer;
+    struct arena arena;
+    struct pprof pprof;
+    struct error error = {.text = ""};
+    struct series series = {.count = 0};
+    struct buffer *request = NULL;
+    const int64_t value = 1;
+    char *unit = mem_alloc(UNIT_BYTES);
+    (void)state;
+    memset(unit, 'x', UNIT_BYTES);
+    pprof_writer_init(&writer, NULL, 64 * MIB);
+    uint32_t key = pprof_writer_string(&writer, slice_of_text("allocated"));
+    const struct pprof_label label = {
+        .key = key, .number = 64, .unit = pprof_writer_string(&writer, slice_of(unit, UNIT_BYTES))};
+    const struct pprof_sample sample = {.values = &value, .labels = &label, .labels_count = 1};
+    pprof_writer_value_type(&writer, PPROF_SAMPLE_TYPE, (struct pprof_value_type){key, key});
+    pprof_writer_sample(&writer, &sample, 1);
+    struct buffer *bytes = pprof_writer_take(&writer);
+    arena_init(&arena, 64 * MIB);
+    assert_true(pprof_read(&arena, buffer_slice(bytes), &pprof, &error));
+    assert_true(series_add(&series, slice_of_text("__name__"), slice_of_text("process_cpu")));
+    assert_true(series_add(&series, slice_of_text("service_name"), slice_of_text("shop")));
+    assert_true(series_to_otlp(&series, &pprof, NULL, &request, NULL));
+    set_up(&fixture, "");
+    exporter_export(&fixture.exporter, buffer_slice(request), 1);
+    assert_int_equal(counter_read(&counters(&fixture)->posts), 1);
+    /* The stand-in takes no numbers as labels, which a server ignores. */
+    assert_true(fixture.exporter.outcome.is_permanent);
+    tear_down(&fixture);
+    buffer_unref(request);
+    buffer_unref(bytes);
+    pprof_writer_fini(&writer);
+    arena_clear(&arena);
+    mem_free(unit);
+}
+
 static void a_short_budget_is_a_reason_to_try_again(void **state)
 {
     unsigned refusals = 0;
@@ -1056,6 +1127,8 @@ int main(void)
         cmocka_unit_test(the_index_of_the_dictionary_is_charged),
         cmocka_unit_test(what_profiles_repeat_is_bounded),
         cmocka_unit_test(a_small_batch_of_large_posts_gives_others_their_turn),
+        cmocka_unit_test(recursive_stacks_of_long_names_arrive),
+        cmocka_unit_test(a_unit_larger_than_a_post_holds_nothing_up),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
         cmocka_unit_test(what_an_attempt_takes_is_charged),
         cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),

@@ -64,7 +64,8 @@ static struct buffer *to_otlp(struct slice bytes)
 }
 
 /* The only profile of a request, or the one at that place, as pprof. */
-static struct buffer *to_pprof(struct slice request, size_t place)
+static struct buffer *to_pprof_by(const struct otlp_to_pprof_rules *rules, struct slice request,
+                                  size_t place)
 {
     struct arena arena;
     struct profile_dictionary dictionary;
@@ -83,7 +84,7 @@ static struct buffer *to_pprof(struct slice request, size_t place)
     };
     const struct profile_type type = profile_type_plain(&texts);
     const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
-    otlp_to_pprof_init(&conversion, &faithful, &dictionary, NULL);
+    otlp_to_pprof_init(&conversion, rules, &dictionary, NULL);
     otlp_to_pprof_begin(&conversion, &source);
     assert_true(otlp_to_pprof_fill(&conversion));
     struct buffer *output = otlp_to_pprof_take(&conversion, profile->time_unix_ns);
@@ -92,6 +93,11 @@ static struct buffer *to_pprof(struct slice request, size_t place)
     otlp_to_pprof_fini(&conversion);
     arena_clear(&arena);
     return output;
+}
+
+static struct buffer *to_pprof(struct slice request, size_t place)
+{
+    return to_pprof_by(&faithful, request, place);
 }
 
 /* A copy of the profile with one column and only its samples that are not zero. */
@@ -492,6 +498,49 @@ static void a_long_text_is_not_spelt_without_end(void **state)
     assert_int_equal(size_as_otlp(profile_of_long_text(false, true), 1 << 30), 0);
 }
 
+/* One sample whose label is a number of a long unit, here and in a part that is smaller. */
+static void long_units_of_numbers_are_cut(void **state)
+{
+    static const size_t sizes[] = {10, 200, 5000, 100000, 1 << 20};
+    enum { VALUE_BYTES = 200 };
+    struct otlp_to_pprof_rules rules = faithful;
+    (void)state;
+    rules.labels.value_bytes_max = VALUE_BYTES;
+    rules.bytes_max = 64 << 10;
+    for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t size = sizes[i / 2];
+        struct pprof_writer writer;
+        const int64_t value = 1;
+        char *unit = mem_alloc(size);
+        memset(unit, 'x', size);
+        unit[size / 2] = i % 2 == 0 ? 'x' : '\xff';
+        pprof_writer_init(&writer, NULL, 64 << 20);
+        uint32_t key = pprof_writer_string(&writer, slice_of_text("key"));
+        const struct pprof_label label = {
+            .key = key, .number = 7, .unit = pprof_writer_string(&writer, slice_of(unit, size))};
+        const struct pprof_sample sample = {.values = &value, .labels = &label, .labels_count = 1};
+        pprof_writer_value_type(&writer, PPROF_SAMPLE_TYPE, (struct pprof_value_type){key, key});
+        pprof_writer_sample(&writer, &sample, 1);
+        struct buffer *bytes = pprof_writer_take(&writer);
+        struct buffer *request = to_otlp(buffer_slice(bytes));
+        struct buffer *output = to_pprof_by(&rules, buffer_slice(request), 0);
+        Perftools__Profiles__Profile *profile =
+            perftools__profiles__profile__unpack(NULL, output->size, output->data);
+        assert_non_null(profile);
+        const Perftools__Profiles__Label *back = profile->sample[0]->label[0];
+        const char *text = profile->string_table[back->num_unit];
+        assert_int_equal(back->num, 7);
+        assert_int_equal(strlen(text), size < VALUE_BYTES ? size : VALUE_BYTES);
+        assert_null(strchr(text, '\xff'));
+        perftools__profiles__profile__free_unpacked(profile, NULL);
+        buffer_unref(output);
+        buffer_unref(request);
+        buffer_unref(bytes);
+        pprof_writer_fini(&writer);
+        mem_free(unit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +550,7 @@ int main(void)
         cmocka_unit_test(refused_memory_gives_no_request_and_leaks_nothing),
         cmocka_unit_test(equal_comments_are_one),
         cmocka_unit_test(a_long_text_is_not_spelt_without_end),
+        cmocka_unit_test(long_units_of_numbers_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
