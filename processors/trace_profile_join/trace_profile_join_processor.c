@@ -115,8 +115,10 @@ static const struct counter_row join_counters[] = {
                  "Number of resources of profiles that got the only trace of their process"),
     JOIN_COUNTER(copied, COUNTER_SUM, "copied_samples",
                  "Number of copies of samples for local roots and ancestors (count_for)"),
-    JOIN_COUNTER(uncopied, COUNTER_SUM, "uncopied_samples",
-                 "Number of copies that were not made: a request had too many of them"),
+    JOIN_COUNTER(
+        uncopied, COUNTER_SUM, "uncopied_samples",
+        "Number of copies that were not made: a request had too many of them, or the memory "
+        "budget had no room for them"),
     JOIN_COUNTER(unwanted, COUNTER_SUM, "unwanted_samples", "Number of samples that keep dropped"),
     JOIN_COUNTER(untold, COUNTER_SUM, "untold_samples",
                  "Number of samples that policies of tail_sampling did not learn of for want of "

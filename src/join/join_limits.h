@@ -29,8 +29,9 @@ enum {
 };
 /* Copies of samples that a request gets (count_for), and their bytes. */
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
-/* Profiles of a request that get URLs: a Profile of two bytes gets about a hundred with its URL. */
-enum { JOIN_URLS_MAX = 1 << 16 };
+/* Profiles of a request that get URLs: a Profile of two bytes gets about a hundred with its URL.
+ * And the bytes of all URLs. */
+enum { JOIN_URLS_MAX = 1 << 16, JOIN_URLS_BYTES_MAX = 8 << 20 };
 /* For a look-up by time: spans to choose from, spans looked at, time slots looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* Spans and slots that all look-ups by time of a request look at: about 15 ms. A thousand samples

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "src/base/budget.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
@@ -521,6 +522,48 @@ static void what_keep_leaves_out_is_not_copied(void **state)
     harness_destroy(h);
 }
 
+/* A small request may have thousands of copies. */
+static void copies_are_written_within_the_budget(void **state)
+{
+    enum { FREE_STEPS = 14 };
+    char ids[DEPTH][9];
+    uint64_t copied_before = 0;
+    struct sketch_sample *many = mem_zalloc(MANY * sizeof(many[0]));
+    (void)state;
+    for (unsigned free_mib = 1; free_mib < FREE_STEPS; free_mib++) {
+        struct harness *h = join_start(
+            "processors: {trace_profile_join: {count_for: [span, ancestors], attributes: [], "
+            "index: {bytes: 1MiB}}}\n"
+            "exporters: {test: {sending_queue: {enabled: false}}}\n"
+            "service: {budget_mib: 128, pipelines: {traces: {receivers: [test], processors: "
+            "[trace_profile_join], exporters: [test]}, profiles: {receivers: [test], processors: "
+            "[trace_profile_join], exporters: [test]}}}\n");
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
+        struct budget *budget = harness_receiver(h, "test", 0)->budget;
+        const uint64_t limit = budget_limit(budget);
+        offer_deep_spans(h, ids);
+        for (size_t i = 0; i < MANY; i++) {
+            many[i] = (struct sketch_sample)SAMPLE("hashes", ids[DEPTH - 1], 1);
+            many[i].timestamps_count = 20;
+        }
+        struct slice request = request_of("cpu", many, MANY);
+        uint64_t taken = limit - budget_used(budget) - 6 * free_mib * MIB;
+        budget_take(budget, taken);
+        harness_offer_bytes(h, 0, PROFILES, request, MANY);
+        uint64_t copied = join_metric(h, JOIN_METRIC "copied_samples{");
+        assert_in_range(harness_budget_peak(h), 0, limit + limit / BUDGET_MARGIN_PART);
+        assert_int_equal(exporter->delivered_items, MANY + copied);
+        assert_in_range(copied, copied_before, UINT64_MAX);
+        copied_before = copied;
+        budget_return(budget, taken);
+        check_ledger(h, MANY + copied);
+        mem_free((void *)(uintptr_t)request.data);
+        harness_destroy(h);
+    }
+    assert_in_range(copied_before, 50000, UINT64_MAX);
+    mem_free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +579,7 @@ int main(void)
         cmocka_unit_test(a_dictionary_that_comes_first_is_added_to_as_well),
         cmocka_unit_test(copies_are_not_copied_again),
         cmocka_unit_test(copies_have_a_most_and_the_rest_is_counted),
+        cmocka_unit_test(copies_are_written_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/join/index/join_store.h"
@@ -215,6 +218,46 @@ static void a_stop_ends_though_nothing_goes_on(void **state)
     harness_destroy(h);
 }
 
+/* Whatever is free: the entries that nothing refers to any longer stay rather than take more. */
+static void what_stays_is_written_within_the_budget(void **state)
+{
+    enum { MANY = 40000, STACK_BYTES = 24, FREE_STEPS = 12 };
+    char(*stacks)[STACK_BYTES] = mem_alloc(MANY * sizeof(stacks[0]));
+    struct sketch_sample *many = mem_alloc(MANY * sizeof(many[0]));
+    uint64_t shrunk = 0;
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        many[i] = samples[i % 2 == 0 ? 2 : 3];
+        snprintf(stacks[i], STACK_BYTES, "function-%zu;main", i);
+        many[i].stack = stacks[i];
+    }
+    for (unsigned free_mib = 0; free_mib < FREE_STEPS; free_mib++) {
+        struct harness *h = join_start(
+            "processors: {trace_profile_join: {keep: [error], keep_unlinked: false, index: {bytes: "
+            "1MiB}}}\n"
+            "exporters: {test: {sending_queue: {enabled: false}}}\n"
+            "service: {budget_mib: 64, pipelines: {traces: {receivers: [test], processors: "
+            "[trace_profile_join], exporters: [test]}, profiles: {receivers: [test], processors: "
+            "[trace_profile_join], exporters: [test]}}}\n");
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
+        struct budget *budget = harness_receiver(h, "test", 0)->budget;
+        const uint64_t limit = budget_limit(budget);
+        join_offer_spans(h, 0, join_shop, spans, SPANS);
+        uint64_t taken = limit - budget_used(budget) - 4 * free_mib * MIB;
+        budget_take(budget, taken);
+        join_offer_samples(h, 0, "service.name=shop", many, MANY);
+        assert_in_range(harness_budget_peak(h), 0, limit + limit / BUDGET_MARGIN_PART);
+        if (exporter->held_count > 0 && exporter->held[0].batch->items == MANY / 2)
+            shrunk++;
+        budget_return(budget, taken);
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+    assert_in_range(shrunk, 1, FREE_STEPS);
+    mem_free(stacks);
+    mem_free(many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +269,7 @@ int main(void)
         cmocka_unit_test(rules_change_while_requests_wait),
         cmocka_unit_test(a_stop_lets_go_what_is_wanted_and_counts_the_rest),
         cmocka_unit_test(a_stop_ends_though_nothing_goes_on),
+        cmocka_unit_test(what_stays_is_written_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

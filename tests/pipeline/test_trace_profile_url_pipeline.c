@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
+#include "src/base/limits.h"
 #include "src/core/batch.h"
+#include "src/core/component.h"
 #include "src/join/join_limits.h"
 #include "src/otlp/wire.h"
 
@@ -188,6 +191,59 @@ static void of_very_many_profiles_the_first_get_urls(void **state)
     harness_destroy(h);
 }
 
+/* Each URL has the name of the service, which a sender may choose. */
+static void long_urls_of_many_profiles_are_bounded(void **state)
+{
+    enum {
+        PROFILES_COUNT = JOIN_URLS_MAX,
+        NAME_BYTES = 600, /* each takes three in a URL */
+        PROFILE_BYTES = 18,
+        TIME_AT = 7, /* in the field of a profile */
+    };
+    static const uint8_t profile[2 + PROFILE_BYTES] = {
+        0x12, PROFILE_BYTES,        0x0a, 0x00, 0x2a, 0x00,
+        0x19, [TIME_AT + 8] = 0x12, 0x03, 0x22, 0x01, 0x01};
+    static uint8_t profiles[sizeof(profile) * PROFILES_COUNT];
+    static uint8_t rooms[6][sizeof(profiles) + 4096];
+    static char name[NAME_BYTES];
+    struct wire_writer writers[6];
+    (void)state;
+    for (size_t i = 0; i < 6; i++)
+        writers[i] = wire_writer_of(rooms[i], sizeof(rooms[i]));
+    memset(name, '\xc3', sizeof(name));
+    for (size_t i = 1; i < NAME_BYTES; i += 2)
+        name[i] = '\xa9';
+    wire_write_bytes(&writers[0], 1, slice_of(name, sizeof(name))); /* AnyValue */
+    wire_write_bytes(&writers[1], 1, slice_of_text("service.name"));
+    wire_write_bytes(&writers[1], 2, wire_written(&writers[0]));
+    wire_write_bytes(&writers[2], 1, wire_written(&writers[1]));
+    for (uint64_t i = 0; i < PROFILES_COUNT; i++) {
+        uint8_t *at = profiles + i * sizeof(profile);
+        uint64_t time_ns = (i + 1000000) * MS;
+        memcpy(at, profile, sizeof(profile));
+        memcpy(at + TIME_AT, &time_ns, sizeof(time_ns));
+    }
+    wire_write_bytes(&writers[3], 1, wire_written(&writers[2]));
+    wire_write_bytes(&writers[3], 2, slice_of(profiles, sizeof(profiles)));
+    wire_write_bytes(&writers[4], 1, wire_written(&writers[3]));
+    struct harness *h = join_start(
+        "processors: {trace_profile_join: {hold: 0s, links: {trace: "
+        "\"http://g/?s={service_name}&f={from_ms}\"}, index: {bytes: 1MiB}}}\n"
+        "exporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 64, pipelines: {traces: {receivers: [test], processors: "
+        "[trace_profile_join], exporters: [test]}, profiles: {receivers: [test], processors: "
+        "[trace_profile_join], exporters: [test]}}}\n");
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
+    const uint64_t limit = budget_limit(harness_receiver(h, "test", 0)->budget);
+    harness_offer_bytes(h, 0, PROFILES, wire_written(&writers[4]), PROFILES_COUNT);
+    assert_int_equal(exporter->held_count, 1);
+    uint64_t more = exporter->held[0].batch->bytes - wire_written(&writers[4]).size;
+    assert_in_range(more, 1 * MIB, 9 * MIB);
+    assert_in_range(harness_budget_peak(h), 0, limit + limit / BUDGET_MARGIN_PART);
+    join_let_go(exporter);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_profile_of_several_traces_gets_only_what_is_true_of_all),
         cmocka_unit_test(a_request_without_a_dictionary_gets_one),
         cmocka_unit_test(of_very_many_profiles_the_first_get_urls),
+        cmocka_unit_test(long_urls_of_many_profiles_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

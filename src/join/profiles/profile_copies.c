@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/profile_additions.h"
@@ -31,6 +32,7 @@ struct copies {
     struct profile_additions additions;
     struct splice_list splices;
     struct profile_bytes body;  /* of the sample at hand, without its link */
+    uint64_t most;              /* copies, in this pass */
     enum profile_type_end kind; /* being written */
     struct copies_figures figures;
 };
@@ -66,6 +68,18 @@ static uint32_t counted_spans(const struct copies *copies, uint32_t place,
     return is_local_root(&links[place]) || is_likely_root ? 1 : 0;
 }
 
+/* Whether the budget has room for so many copies of so many bytes, then for the batch with all
+ * copies: first their bytes alone, then all in one part. */
+static bool has_room(const struct copies *copies, uint64_t count, uint64_t bytes)
+{
+    enum { LINK_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX };
+    const struct profile_bytes *out = &copies->splices.inserts;
+    uint64_t more = count * (bytes + 2 * (uint64_t)PROFILE_HEADER_BYTES_MAX + LINK_BYTES_MAX);
+    return budget_has_room(out->budget, splice_list_growth(&copies->splices, 2, more) +
+                                            2 * (out->size + more) +
+                                            copies->links->from.request.size);
+}
+
 /* Writes the copies of a sample, of the kind at hand. */
 static void put_copies(struct copies *copies, const struct named_sample *named)
 {
@@ -80,8 +94,9 @@ static void put_copies(struct copies *copies, const struct named_sample *named)
     named_sample_read(copies->links, named, &sample);
     /* Once one is left out, all that follow are: so a second pass, with more bytes before them,
      * copies the same samples or fewer. */
-    if (copies->figures.left_out > 0 || copies->figures.made + count > JOIN_COPIES_MAX ||
-        copies->splices.inserts.size + count * sample.bytes.size > JOIN_COPIES_BYTES_MAX) {
+    if (copies->figures.left_out > 0 || copies->figures.made + count > copies->most ||
+        copies->splices.inserts.size + count * sample.bytes.size > JOIN_COPIES_BYTES_MAX ||
+        !has_room(copies, count, sample.bytes.size)) {
         copies->figures.left_out += count;
         return;
     }
@@ -198,7 +213,7 @@ static bool copy_request(struct copies *copies, struct slice request)
 struct batch *profile_copies_add(struct profile_links *links, struct batch *batch,
                                  struct budget *budget, struct copies_figures *ret_figures)
 {
-    struct copies copies = {.links = links, .body.budget = budget};
+    struct copies copies = {.links = links, .body.budget = budget, .most = JOIN_COPIES_MAX};
     struct batch *copied = batch;
     assert(profile_copies_are_on(&links->store->settings));
     assert(batch->bytes == links->from.request.size);
@@ -222,9 +237,11 @@ struct batch *profile_copies_add(struct profile_links *links, struct batch *batc
     profile_additions_init(&copies.additions, links, budget);
     profile_additions_begin(&copies.additions);
     /* The additions are known only after all samples. When the dictionary precedes some of them,
-     * a second pass has all additions from the start. */
+     * a second pass has all additions from the start. It makes no more copies, though there may be
+     * more room by now. */
     if (!copy_request(&copies, links->from.request)) {
         splice_list_clear(&copies.splices);
+        copies.most = copies.figures.made;
         copies.figures = (struct copies_figures){.made = 0};
         bool is_whole = copy_request(&copies, links->from.request);
         assert(is_whole);

@@ -251,6 +251,19 @@ static struct slice string_at(const struct profile_dictionary *from, struct prof
                                                      : slice_of_text("");
 }
 
+/* Whether another URL may be added: the name of a service, which is in each, may be long. It will
+ * be in the additions, in what is inserted, which grows by doubling, and in the batch. */
+static bool has_room_for_url(const struct profile_enricher *enricher, struct slice url)
+{
+    enum { COPIES = 4, MORE_BYTES = 64 };
+    const struct profile_additions *additions = &enricher->additions;
+    const uint64_t bytes = additions->bytes.size + url.size + MORE_BYTES;
+    const uint64_t room = profile_bytes_growth(&additions->bytes, url.size + MORE_BYTES) +
+                          profile_set_growth(&additions->values, url.size) + COPIES * bytes;
+    return bytes - enricher->urls.begin <= JOIN_URLS_BYTES_MAX &&
+           budget_has_room(additions->bytes.budget, room);
+}
+
 /* The index of the Profile's URL in the attribute table; 0: it gets none. */
 static uint32_t url_of(struct profile_enricher *enricher, struct named_reader *samples,
                        const struct profile *profile, const struct resource_facts *resource)
@@ -320,7 +333,7 @@ static uint32_t url_of(struct profile_enricher *enricher, struct named_reader *s
     if (span != 0 && has_one_span)
         values.texts[URL_SPAN_ID] = hex_write(&span, sizeof(span), span_hex);
     struct slice url = url_template_write(&links->store->settings.trace_url, &values, room);
-    if (url.data == NULL)
+    if (url.data == NULL || !has_room_for_url(enricher, url))
         return 0;
     return profile_additions_attribute(&enricher->additions, ADDED_TRACE_URL, url);
 }
@@ -336,6 +349,7 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
     struct named_reader samples = {.links = links};
     struct profile_resource resource;
     urls->own_key = enricher->additions.key_index[ADDED_TRACE_URL];
+    urls->begin = enricher->additions.bytes.size;
     while (profile_next_resource(&resources, &resource)) {
         struct resource_facts facts = {.service = 0};
         struct resource_identity identity;

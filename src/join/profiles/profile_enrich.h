@@ -34,6 +34,7 @@ struct profile_urls {
     uint32_t capacity;
     uint32_t next;    /* Profile to be edited */
     uint32_t own_key; /* of URLs that arrived, in the string table; 0: none */
+    size_t begin;     /* of all URLs, in the additions */
 };
 
 struct profile_enricher {

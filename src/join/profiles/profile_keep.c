@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
@@ -14,6 +15,7 @@
 #include "src/join/splice.h"
 #include "src/otlp/unknown.h"
 #include "src/profiles/otlp/profile_limit.h"
+#include "src/profiles/otlp/profile_measure.h"
 
 enum { CHILDREN = 2 /* profiles, samples */ };
 
@@ -177,13 +179,20 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
     if (kept->items == 0)
         return kept;
     /* Removes the entries of the dictionary that nothing refers to any longer, which are most of
-     * it; not when the batch has fields of later versions, which would be lost. */
+     * it; not when the batch has fields of later versions, which would be lost, or when the budget
+     * has no room for the work. */
     struct batch *whole = batch_in_one_part(kept, budget);
+    struct slice request = whole->parts[0].bytes;
     struct profile_limit_figures figures;
+    struct budget_reserve reserve;
     struct buffer *shrunk = NULL;
     batch_unref(kept);
-    if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
-        shrunk = profile_limit(&no_limits, whole->parts[0].bytes, NULL, budget, &figures);
+    if (!otlp_has_unknown(PROFILES, request) &&
+        profile_measure_reserve(request, profile_limit_bytes(request), budget, &reserve) ==
+            BUDGET_GIVEN) {
+        shrunk = profile_limit(&no_limits, request, NULL, budget, &figures);
+        budget_release(&reserve);
+    }
     if (shrunk == NULL)
         return whole;
     assert(figures.samples == whole->items);
