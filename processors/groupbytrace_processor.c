@@ -315,6 +315,8 @@ static void take_fragment(struct groupbytrace *self, const struct batch *from,
         trace = add_trace(self, from, fragment->id, hash);
     if (trace == NULL) {
         lose_fragment(self, from, fragment, receipt);
+        buffer_unref(fragment->buffer);
+        fragment->buffer = NULL;
         return;
     }
     struct batch *batch = trace->offered.batch;
