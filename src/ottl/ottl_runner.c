@@ -1202,7 +1202,8 @@ static bool never_fits(const struct ottl_runner *runner, const struct batch *bat
     bytes += first > batch->bytes ? first : batch->bytes;
     bytes += runner->outer_bytes;
     const uint64_t limit = budget_limit(runner->budget);
-    return bytes > limit - limit / OTHERS_PART;
+    return bytes > (batch_may_exceed(batch) ? limit + limit / BUDGET_MARGIN_PART
+                                            : limit - limit / OTHERS_PART);
 }
 
 static struct ottl_result aborted(const struct ottl_runner *runner, const struct batch *batch)
