@@ -413,7 +413,7 @@ static void note_wrong(struct json_file_reader *reader, const struct follow_line
 {
     struct json_file_counters *counters = reader->first->base.counters;
     counter_add(&counters->wrong_lines, 1);
-    log_warn(&reader->first->base.logger, "a line of a file is no OTLP/JSON: it is left out",
+    log_warn(&reader->first->base.logger, "a line of a file cannot be read: it is left out",
              log_text("path", line->path), log_int("line", (int64_t)line->number),
              log_text("error", reason));
 }

@@ -154,7 +154,7 @@ static bool convert(struct profile_scrape *scrape, struct pprof_upload *upload, 
     bool is_made =
         make_series(scrape, &series, error) && take_differences(scrape, upload, &arena, error) &&
         (series_to_otlp(&series, &upload->pprof, budget, &scrape->request, &is_too_large) ||
-         error_set(error, is_too_large ? "too many labels repeat the profile's long texts"
+         error_set(error, is_too_large ? "too many labels repeat long string values"
                                        : "the memory budget has no room for the profile"));
     scrape->items = pprof_upload_items(upload);
     scrape->negative = upload->negative;

@@ -79,7 +79,7 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, const st
     bool is_too_large;
     if (!series_to_otlp(series, &upload->pprof, exchange->receiver->base.budget, &request,
                         &is_too_large))
-        return is_too_large ? refuse(exchange, "too many labels repeat the profile's long texts")
+        return is_too_large ? refuse(exchange, "too many labels repeat long string values")
                             : PYROSCOPE_STEP_BUSY;
     exchange->negative += upload->negative;
     exchange->empty += request->size == 0;

@@ -140,7 +140,7 @@ static void on_name(const char *name, void *arg)
         fileops()->unlink(path); /* a crash has left it */
         return;
     }
-    /* Whatever it is, it is not written over. */
+    /* Never overwrite it, whatever it is. */
     if (file.number >= disk->next)
         disk->next = file.number + 1;
     if (disk->files_count == FILES_MAX || fileops()->stat(path, &info) != 0 ||
@@ -227,7 +227,7 @@ static bool give(enum explore_kept kind, struct buffer *raw, uint64_t time_ns, e
     }
     if (profile_normalize(raw, bytes, PROFILE_LAYOUTS, NULL, &normalized) != PROFILES_TAKEN)
         return false;
-    /* One without any that can be used is as it was. */
+    /* A request without a usable profile is left unchanged. */
     if (normalized.profiles > 0)
         *ret_goes_on = fn(arg, kind, normalized.owner, normalized.request, time_ns);
     buffer_unref(normalized.owner);

@@ -102,7 +102,7 @@ struct explore_hub {
     struct explore_data data;
     bool has_data;  /* data is initialized: also between two configurations */
     char *saved_in; /* the directory that has data's blocks; NULL: none */
-    bool is_cut;    /* it may have more: the end came while it was read */
+    bool is_cut;    /* loading was interrupted: the directory may hold more */
     struct explore_save save;
     struct raw_batch *raw; /* a ring of RAW_BATCHES_MAX */
     uint64_t raw_first;

@@ -215,7 +215,7 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
     return true;
 }
 
-/* The same of a batch that nobody would send again, which may use the margin. */
+/* The same for a batch that nobody would send again, which may use the margin. */
 static bool list_late_spans(struct trace_split *split, struct slice bytes)
 {
     budget_begin_late();

@@ -31,8 +31,8 @@ static bool merge_otlp(struct profile_merge *merge, const struct profile_file *f
             error_prefix(error, "%s: invalid pprof", file->path);
         else if (!pprof_to_otlp(&source, NULL, &request, NULL))
             error_set(error,
-                      "%s: more than %d sample types, labels that repeat long texts too often, or "
-                      "not enough memory to convert it to OTLP",
+                      "%s: more than %d sample types, long label values repeated too often, or not "
+                      "enough memory to convert it to OTLP",
                       file->path, PPROF_TO_OTLP_TYPES_MAX);
         arena_clear(&arena);
         if (request == NULL)
