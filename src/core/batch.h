@@ -24,6 +24,10 @@ enum { BATCH_SORTED_LEVELS_MAX = 4 };
 enum { STORING_MAX = 31 };
 #define SKIP_OTHERS (UINT32_C(1) << STORING_MAX)
 
+/* By how much an edit may go beyond the budget, margin or not, if batch_may_exceed: what holds the
+ * memory may be batches that wait for the edit. */
+enum { BATCH_LATE_BYTES_FREE = 1 << 20 };
+
 struct batch_part {
     struct buffer *owner; /* the batch holds a reference; parts may share a buffer */
     struct slice bytes;   /* inside owner */

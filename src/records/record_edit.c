@@ -38,6 +38,14 @@ static uint64_t held_bytes(const struct record_edit *edit)
     return splices->capacity * sizeof(splices->items[0]) + splices->inserts.capacity;
 }
 
+/* Whether an edit that may exceed the budget may take so much for `changed` new bytes. */
+static bool may_take(const struct record_edit *edit, uint64_t changed, uint64_t needed)
+{
+    /* What was expected is reserved. Small changes, or none larger than the batch, always go on. */
+    return edit->expected_bytes > 0 || changed <= edit->batch->bytes ||
+           needed <= BATCH_LATE_BYTES_FREE || batch_has_room(edit->batch, edit->budget, needed);
+}
+
 /* For `bytes` new bytes now, and for the request that gets them at the end. */
 static bool has_room(struct record_edit *edit, size_t bytes)
 {
@@ -50,7 +58,7 @@ static bool has_room(struct record_edit *edit, size_t bytes)
         return false;
     }
     uint64_t needed = splice_list_growth(&edit->splices, 3, bytes) + changed + edit->batch->bytes;
-    if (edit->may_exceed || budget_has_room(edit->budget, needed))
+    if (edit->may_exceed ? may_take(edit, changed, needed) : budget_has_room(edit->budget, needed))
         return true;
     edit->missed_bytes = needed + edit->batch->bytes + held_bytes(edit);
     edit->has_failed = true;
@@ -445,6 +453,8 @@ bool record_edit_never_fits(const struct record_edit *edit)
 {
     /* Written parts are not quite full. */
     enum { WASTE_PART = 64 };
-    uint64_t limit = edit->budget != NULL ? budget_limit(edit->budget) : UINT64_MAX;
-    return edit->has_failed && edit->missed_bytes > limit - limit / WASTE_PART;
+    uint64_t limit = edit->budget != NULL ? budget_limit(edit->budget) : UINT64_MAX / 2;
+    return edit->has_failed &&
+           edit->missed_bytes >
+               (edit->may_exceed ? limit + limit / BUDGET_MARGIN_PART : limit - limit / WASTE_PART);
 }

@@ -10,6 +10,7 @@
 #include "src/base/machine.h"
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
+#include "src/otlp/wire.h"
 #include "src/pipeline/pipeline_limits.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
@@ -208,6 +209,53 @@ static void edits_wait_while_the_budget_is_overdrawn(void **state)
         budget_return(budget, 18 * MIB);
         harness_advance(h, NS_PER_S);
         assert_int_equal(harness_totals(h, TRACES).delivered, 5);
+        harness_destroy(h);
+    }
+}
+
+/* A message with one field; content lies in room, and so does the result. */
+static struct slice wrap(uint32_t number, struct slice content, uint8_t *room, size_t size)
+{
+    struct wire_writer writer = wire_writer_of(room, size);
+    wire_write_bytes(&writer, number, content);
+    assert_false(writer.has_failed);
+    return wire_written(&writer);
+}
+
+/* Hashes are many times as long as what they replace. What becomes of a request that nobody would
+ * send again has the margin at most. */
+static void redaction_grows_no_further_than_the_margin(void **state)
+{
+    enum { SPANS = 10000, VALUE_BYTES = 10, ROOM = 64, PATH = 3 };
+    static const uint32_t path[PATH] = {1, 2, 9}; /* AnyValue, attribute, Span */
+    static uint8_t rooms[PATH + 1][ROOM];
+    static uint8_t spans[SPANS * ROOM];
+    static uint8_t scope[SPANS * ROOM + 64];
+    static uint8_t request[SPANS * ROOM + 128];
+    struct wire_writer writer = wire_writer_of(spans, sizeof(spans));
+    (void)state;
+    memset(rooms[PATH], 'x', VALUE_BYTES);
+    struct slice part = slice_of(rooms[PATH], VALUE_BYTES);
+    for (size_t i = 0; i < PATH; i++)
+        part = wrap(path[i], part, rooms[i], ROOM);
+    for (size_t i = 0; i < SPANS; i++)
+        wire_write_bytes(&writer, 2, part);
+    part = wrap(2, wire_written(&writer), scope, sizeof(scope));
+    part = wrap(1, part, request, sizeof(request));
+    for (uint64_t mib = 4; mib <= 64; mib += 60) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {batch: {timeout: 1s}, redaction: {allow_all_keys: true, "
+                 "blocked_values: [x], hash_function: sha3}}\nexporters: {test: {}}\n"
+                 "service: {budget_mib: %d, pipelines: {traces: {receivers: [test], "
+                 "processors: [batch, redaction], exporters: [test]}}}\n",
+                 (int)mib);
+        struct harness *h = harness_create(yaml);
+        harness_exporter(h, "test")->has_own_items = true;
+        harness_offer_bytes(h, 0, TRACES, part, SPANS);
+        harness_advance(h, 2 * S);
+        harness_turn_helped(h, 0);
+        assert_int_equal(harness_totals(h, TRACES).delivered, mib == 64 ? SPANS : 0);
         harness_destroy(h);
     }
 }
@@ -441,6 +489,7 @@ int main(void)
         cmocka_unit_test(pieces_wait_as_long_as_the_back_end_is_away),
         cmocka_unit_test(a_back_end_that_is_away_keeps_no_batch_that_waits_for_others),
         cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
+        cmocka_unit_test(redaction_grows_no_further_than_the_margin),
         cmocka_unit_test(edited_batches_get_past_a_full_budget_into_a_queue),
         cmocka_unit_test(memory_for_one_of_two_pipelines_is_enough_for_none),
         cmocka_unit_test(limits_are_taken_as_configured),

@@ -89,6 +89,18 @@ static void merge_attributes(struct attribute_list *list, const struct resource_
     }
 }
 
+/* Edits of what nobody would send again may exceed the budget: by little or by the batch's own
+ * bytes; by more, within the margin. */
+static bool has_room(const struct edit *edit, uint64_t bytes)
+{
+    const struct budget *budget = edit->editor->budget;
+    const uint64_t written = edit->edited != NULL ? edit->edited->bytes : 0;
+    if (!edit->editor->list.may_exceed)
+        return budget_has_room(budget, bytes);
+    return written + bytes <= edit->batch->bytes || written + bytes <= BATCH_LATE_BYTES_FREE ||
+           batch_has_room(edit->batch, budget, bytes);
+}
+
 /* The Resource as edited, then everything else of the message. */
 static void write_message(struct edit *edit, const struct rope_field *message,
                           const struct resource *resource)
@@ -100,8 +112,7 @@ static void write_message(struct edit *edit, const struct rope_field *message,
     size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
                             other_bytes(resource->content, NULL);
     uint64_t rest_bytes = message->content_bytes - resource->fields_bytes;
-    if (!edit->editor->list.may_exceed &&
-        !budget_has_room(edit->editor->budget, 2 * resource_bytes)) {
+    if (!has_room(edit, 2 * (uint64_t)resource_bytes)) {
         edit->has_failed = true;
         edit->editor->missed_bytes += 2 * resource_bytes;
         return;
