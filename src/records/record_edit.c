@@ -232,6 +232,7 @@ void record_read_attributes(struct record_edit *edit, struct slice content, uint
                             struct attribute_list *list)
 {
     list->may_exceed = edit->may_exceed;
+    list->free_bytes = edit->expected_bytes > 0 ? UINT64_MAX : BATCH_LATE_BYTES_FREE;
     list->arena.may_exceed = edit->may_exceed;
     attribute_list_next(list);
     add_attributes(content, number, list);

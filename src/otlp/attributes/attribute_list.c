@@ -68,6 +68,22 @@ void attribute_list_next(struct attribute_list *list)
     list->has_failed = false;
 }
 
+static bool charge(struct attribute_list *list, uint64_t bytes)
+{
+    if (list->budget == NULL)
+        return true;
+    if (!list->may_exceed)
+        return budget_try_take(list->budget, bytes);
+    if (bytes <= list->free_bytes) {
+        budget_take(list->budget, bytes);
+        return true;
+    }
+    budget_begin_late();
+    const bool is_charged = budget_try_take(list->budget, bytes);
+    budget_end_late();
+    return is_charged;
+}
+
 /* Without memory it returns a dummy and sets has_failed: the caller discards the list. */
 static struct attribute *append(struct attribute_list *list)
 {
@@ -76,9 +92,7 @@ static struct attribute *append(struct attribute_list *list)
     if (list->count == list->capacity) {
         /* Both lists are charged while items are copied. */
         size_t capacity = list->capacity > 0 ? 2 * list->capacity : CAPACITY_FIRST;
-        if (list->budget != NULL && list->may_exceed) {
-            budget_take(list->budget, charge_of(capacity));
-        } else if (list->budget != NULL && !budget_try_take(list->budget, charge_of(capacity))) {
+        if (!charge(list, charge_of(capacity))) {
             list->has_failed = true;
             dummy = (struct attribute){0};
             return &dummy;

@@ -29,7 +29,9 @@ struct attribute_list {
     size_t capacity;
     bool has_changed;
     bool has_failed;       /* the budget had no room: some attributes are missing */
-    bool may_exceed;       /* the budget's limit, because the data cannot be refused any more */
+    bool may_exceed;       /* the budget's limit, because the data cannot be refused any more: up to
+                              free_bytes, then within its margin */
+    uint64_t free_bytes;   /* see may_exceed */
     struct budget *budget; /* NULL: not charged */
 };
 

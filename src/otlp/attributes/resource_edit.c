@@ -222,6 +222,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     editor->is_long = false;
     /* A refusal for good would lose such a batch; while too much is taken already, it waits. */
     editor->list.may_exceed = batch_may_exceed(batch);
+    editor->list.free_bytes = BATCH_LATE_BYTES_FREE;
     editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
     if (editor->list.may_exceed && !batch_has_room(batch, editor->budget, batch->bytes))
         return NULL;
