@@ -983,8 +983,8 @@ static void what_is_not_utf8_does_not_spoil_a_scrape(void **state)
             GAUGE("key", POINT("0", "5", "\"asInt\":3,\"attributes\":[" TEXT("k@", "v") "]"))),
         METRICS_OF(SERVICE, GAUGE("name@", POINT("0", "5", "\"asInt\":4"))),
         METRICS_OF(SERVICE, GAUGE("help\",\"description\":\"d@", POINT("0", "5", "\"asInt\":5"))),
-        "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"lib@\"},\"metrics\":["
-        "{\"name\":\"s\",\"gauge\":{\"dataPoints\":[{\"asInt\":6}]}}]}]}]}",
+        ("{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"lib@\"},\"metrics\":["
+         "{\"name\":\"s\",\"gauge\":{\"dataPoints\":[{\"asInt\":6}]}}]}]}]}"),
     };
     (void)state;
     for (unsigned has_utf8 = 0; has_utf8 < 2; has_utf8++) {
