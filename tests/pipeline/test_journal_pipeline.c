@@ -279,7 +279,7 @@ static bool is_taken_again(void *arg)
     const struct test_request *last = h->requests[h->requests_count - 1];
     if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_resolved && poll(NULL, 0, 5) == 0)
+    if (last->is_resolved && poll(NULL, 0, 10) == 0)
         harness_send(h, 1);
     return false;
 }
@@ -323,7 +323,7 @@ static bool is_large_taken(void *arg)
     const struct test_request *last = h->requests[h->requests_count - 1];
     if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_resolved && poll(NULL, 0, 5) == 0)
+    if (last->is_resolved && poll(NULL, 0, 10) == 0)
         harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
     return false;
 }
