@@ -451,8 +451,7 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     };
     /* What cannot be refused any more may use the margin, and waits for more (downstream_retry). */
     tally->is_late = batch_may_exceed(batch);
-    if (tally->is_late)
-        budget_begin_late();
+    batch_begin_work(batch);
     tally->bytes_left = COUNT_FREE_BYTES + COUNT_RATIO * batch->bytes;
     tally->overflown = 0;
     tally->is_refused = false;
@@ -482,7 +481,6 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     scratch_fini(&tally->values_ends, tally->budget);
     scratch_fini(&tally->series, tally->budget);
     scratch_fini(&tally->named, tally->budget);
-    if (tally->is_late)
-        budget_end_late();
+    batch_end_work(batch);
     return result;
 }

@@ -238,16 +238,13 @@ static void take(void *arg, const struct exception *exception)
         end_piece(logs);
 }
 
-/* With the request and what was written of it, nothing else in the budget. */
-static bool needs_more_than(const struct exception_logs *logs, const struct budget *budget)
+/* Whether the request and what was written of it need more than the budget has. */
+static bool never_fits(const struct exception_logs *logs, const struct budget *budget)
 {
-    enum { OTHERS_PART = 64 }; /* of the budget, which connections hold and the like */
-    const uint64_t limit = budget_limit(budget);
     uint64_t bytes = logs->model->bytes + logs->output.refused_bytes;
     for (size_t i = 0; i < logs->batches_count; i++)
         bytes += logs->batches[i]->bytes;
-    return bytes > (batch_may_exceed(logs->model) ? limit + limit / BUDGET_MARGIN_PART
-                                                  : limit - limit / OTHERS_PART);
+    return bytes > budget_room_max(budget, batch_may_exceed(logs->model));
 }
 
 void exception_logs_make(struct exception_logs *logs, const struct exception_keys *keys,
@@ -255,9 +252,7 @@ void exception_logs_make(struct exception_logs *logs, const struct exception_key
 {
     struct exception_reader reader;
     /* What cannot be refused any more may use the margin. */
-    const bool is_late = batch_may_exceed(traces);
-    if (is_late)
-        budget_begin_late();
+    batch_begin_work(traces);
     exception_reader_init(&reader, keys, budget);
     reader.scope = begin_scope;
     reader.take = take;
@@ -273,9 +268,8 @@ void exception_logs_make(struct exception_logs *logs, const struct exception_key
         logs->has_failed = true;
     end_piece(logs);
     arena_clear(&logs->texts);
-    logs->never_fits = logs->has_failed && budget != NULL && needs_more_than(logs, budget);
-    if (is_late)
-        budget_end_late();
+    logs->never_fits = logs->has_failed && never_fits(logs, budget);
+    batch_end_work(traces);
 }
 
 void exception_logs_fini(struct exception_logs *logs)

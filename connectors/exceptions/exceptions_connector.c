@@ -280,17 +280,14 @@ static void count_exceptions(struct exceptions_request *request)
 {
     struct exceptions_shared *shared = shared_of(request->owner);
     struct budget *budget = request->owner->base.budget;
-    const bool is_late = batch_may_exceed(request->batch);
-    if (is_late)
-        budget_begin_late();
+    batch_begin_work(request->batch);
     exception_reader_init(&request->reader, &shared->keys, budget);
     exception_bench_init(&request->bench, budget);
     request->reader.take = count_exception;
     request->reader.arg = request;
     request->uncounted += exception_reader_read(&request->reader, request->batch);
     exception_bench_fini(&request->bench);
-    if (is_late)
-        budget_end_late();
+    batch_end_work(request->batch);
     atomic_store(&shared->has_requests, true);
 }
 

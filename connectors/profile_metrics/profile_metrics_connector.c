@@ -14,7 +14,6 @@
 #include "connectors/profile_metrics/sample_sums.h"
 #include "connectors/profile_metrics/sum_store.h"
 #include "connectors/shared/metric_flush.h"
-#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/counter.h"
@@ -311,15 +310,12 @@ static bool read_batch(struct profile_metrics *self, struct sample_sums *sums,
                        const struct batch *batch)
 {
     struct batch_part whole;
-    const bool is_late = batch_may_exceed(batch);
     if (!batch_join_owed(batch, self->base.budget, &whole))
         return false;
     /* What cannot be refused any more may use the margin. */
-    if (is_late)
-        budget_begin_late();
+    batch_begin_work(batch);
     bool is_read = sample_sums_read(sums, whole.bytes);
-    if (is_late)
-        budget_end_late();
+    batch_end_work(batch);
     buffer_unref(whole.owner);
     if (is_read)
         add_sums(shared_of(self), sums);

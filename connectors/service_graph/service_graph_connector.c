@@ -527,14 +527,11 @@ static void reading_init(struct graph_reading *reading, struct service_graph *se
 /* May run on the helper's thread. What cannot be refused any more may use the margin. */
 static void read_batch(struct graph_reading *reading, const struct batch *batch)
 {
-    const bool is_late = batch_may_exceed(batch);
     reading->figures = (struct graph_figures){.edges = 0};
     reading->now_ns = clock_now_ns();
-    if (is_late)
-        budget_begin_late();
+    batch_begin_work(batch);
     reading->unread = graph_reader_read(&reading->reader, batch);
-    if (is_late)
-        budget_end_late();
+    batch_end_work(batch);
 }
 
 static void conclude(const struct graph_reading *reading, const struct batch *batch,

@@ -450,6 +450,15 @@ bool budget_has_room(const struct budget *budget, uint64_t amount)
     return has_room;
 }
 
+uint64_t budget_room_max(const struct budget *budget, bool is_late)
+{
+    enum { OTHERS_PART = 64 };
+    if (budget == NULL)
+        return UINT64_MAX / 2;
+    const uint64_t limit = budget_limit(budget);
+    return is_late ? limit + limit / BUDGET_MARGIN_PART : limit - limit / OTHERS_PART;
+}
+
 bool budget_is_overdrawn(const struct budget *budget)
 {
     if (budget == NULL)

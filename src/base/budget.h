@@ -79,6 +79,9 @@ bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn
  * so that requests refused for lack of budget still get a response. */
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
     __attribute__((warn_unused_result));
+/* The most that one piece of work can have when nothing else is in use but what connections hold
+ * and the like; with the margin, if it is late. UINT64_MAX / 2: the budget is NULL. */
+uint64_t budget_room_max(const struct budget *budget, bool is_late);
 /* Between these, budget_try_take on this thread may use the margin, and budget_has_room knows. May
  * nest. */
 void budget_begin_late(void);

@@ -92,6 +92,18 @@ bool batch_has_room(const struct batch *batch, const struct budget *budget, uint
     return has_room;
 }
 
+void batch_begin_work(const struct batch *batch)
+{
+    if (batch_may_exceed(batch))
+        budget_begin_late();
+}
+
+void batch_end_work(const struct batch *batch)
+{
+    if (batch_may_exceed(batch))
+        budget_end_late();
+}
+
 uint64_t batch_uncharged_bytes(const struct batch *batch)
 {
     const bool is_list = batch->parts != &batch->first_part && charge_of(batch) == 0;

@@ -70,6 +70,10 @@ bool batch_may_exceed(const struct batch *batch);
  * work, while not more than the margin is in use. False: it waits for what others hold. A NULL
  * budget has room. */
 bool batch_has_room(const struct batch *batch, const struct budget *budget, uint64_t bytes);
+/* Between these, work on the batch on this thread may use the budget's margin if batch_may_exceed
+ * (budget_begin_late). May nest. */
+void batch_begin_work(const struct batch *batch);
+void batch_end_work(const struct batch *batch);
 /* What the batch takes beside its data, as far as no budget is charged with it. In bytes. */
 uint64_t batch_uncharged_bytes(const struct batch *batch);
 /* Takes a reference. Returns batch. */

@@ -1185,7 +1185,6 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
  * a limit is met. */
 static bool never_fits(const struct ottl_runner *runner, const struct batch *batch)
 {
-    enum { OTHERS_PART = 64 }; /* of the budget, which connections hold and the like */
     const struct ottl_rewrite *rewrite = &runner->rewrite;
     uint64_t bytes = ottl_edits_needed(&runner->edits) + ottl_edits_needed(&runner->detached) +
                      ottl_edits_needed(&rewrite->edits) + rewrite->appended_bytes +
@@ -1201,9 +1200,7 @@ static bool never_fits(const struct ottl_runner *runner, const struct batch *bat
     const size_t first = batch->parts_count > 0 ? buffer_charge(batch->parts[0].owner) : 0;
     bytes += first > batch->bytes ? first : batch->bytes;
     bytes += runner->outer_bytes;
-    const uint64_t limit = budget_limit(runner->budget);
-    return bytes > (batch_may_exceed(batch) ? limit + limit / BUDGET_MARGIN_PART
-                                            : limit - limit / OTHERS_PART);
+    return bytes > budget_room_max(runner->budget, batch_may_exceed(batch));
 }
 
 static struct ottl_result aborted(const struct ottl_runner *runner, const struct batch *batch)
@@ -1267,19 +1264,6 @@ static void limit_records(struct ottl_runner *runner, uint64_t batch_bytes)
     }
 }
 
-/* Work for a batch that can be refused no more. */
-static void begin_work(const struct batch *batch)
-{
-    if (batch_may_exceed(batch))
-        budget_begin_late();
-}
-
-static void end_work(const struct batch *batch)
-{
-    if (batch_may_exceed(batch))
-        budget_end_late();
-}
-
 /* One pass over a batch. Its edits are forgotten, what was noted stays. */
 static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
                                enum ottl_purpose purpose)
@@ -1315,9 +1299,9 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
 struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
 {
     assert(batch->signal == runner->plan->signal);
-    begin_work(batch);
+    batch_begin_work(batch);
     const struct ottl_result result = pass(runner, batch, OTTL_DROPS);
-    end_work(batch);
+    batch_end_work(batch);
     return result;
 }
 
@@ -1389,13 +1373,13 @@ struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch
     const bool of_resources = plan->contexts == OTTL_CONTEXT_BIT(OTTL_RESOURCE);
     const struct ottl_sequence *sequence = plan->sequences[__builtin_ctz(plan->contexts)];
     assert(batch->signal == plan->signal);
-    begin_work(batch);
+    batch_begin_work(batch);
     struct ottl_division division = sequence->statements_count > 0
                                         ? divide_edited(runner, batch, is_copy, !of_resources)
                                         : divide(runner, batch, is_copy, of_resources);
     scratch_fini(&runner->noted, runner->budget);
     runner->outer_bytes = 0;
-    end_work(batch);
+    batch_end_work(batch);
     return division;
 }
 
@@ -1405,9 +1389,9 @@ struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *b
     assert(batch->signal == runner->plan->signal);
     assert(!runner->prunes);
     runner->visitor = visitor;
-    begin_work(batch);
+    batch_begin_work(batch);
     struct ottl_result result = pass(runner, batch, OTTL_VISITS);
-    end_work(batch);
+    batch_end_work(batch);
     batch_unref(result.batch);
     result.batch = NULL;
     if (result.verdict == OTTL_EMPTIED)
@@ -1427,7 +1411,7 @@ int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *seq
 
 int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
 {
-    begin_work(batch);
+    batch_begin_work(batch);
     runner->run.client = batch->client;
     runner->run.is_out_of_memory = false;
     ottl_record_open(&runner->records[OTTL_OTELCOL]);
@@ -1440,7 +1424,7 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
         holds = decision == DROP;
     }
     ottl_memory_rest(&runner->records[OTTL_OTELCOL].memory);
-    end_work(batch);
+    batch_end_work(batch);
     return decision == ABORT ? OTTL_FAILED : holds ? OTTL_TRUE : OTTL_FALSE;
 }
 

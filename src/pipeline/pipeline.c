@@ -387,21 +387,14 @@ static void admit(struct pipeline *pipeline, struct batch *batch, struct receipt
     journal_append(pipeline->journal, &durable->entry);
 }
 
-static bool charge_entry(const struct pipeline *pipeline, const struct batch *batch)
-{
-    if (!batch_may_exceed(batch))
-        return budget_try_take(pipeline->budget, entry_bytes(pipeline));
-    budget_begin_late();
-    const bool is_charged = budget_try_take(pipeline->budget, entry_bytes(pipeline));
-    budget_end_late();
-    return is_charged;
-}
-
 static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
                     enum counting counting)
 {
     assert(lane_is_current(pipeline->lane));
-    if (!charge_entry(pipeline, batch)) {
+    batch_begin_work(batch);
+    const bool is_charged = budget_try_take(pipeline->budget, entry_bytes(pipeline));
+    batch_end_work(batch);
+    if (!is_charged) {
         struct outcome busy = outcome_busy("the memory budget is used up, try again later");
         busy.reason = LOSS_MEMORY;
         counter_add(&pipeline->refusals, 1);

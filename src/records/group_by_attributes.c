@@ -733,12 +733,10 @@ struct batch *attribute_grouper_run(struct attribute_grouper *grouper, struct re
     edit->may_give_up = edit->lane != NULL;
     grouping.bytes = edit->whole->parts[0].bytes;
     /* What nobody would send again may use the margin. */
-    if (edit->may_exceed)
-        budget_begin_late();
+    batch_begin_work(batch);
     add_node(&grouping, ROOT, 0, 0);
     group_all(&grouping, batch->signal);
-    if (edit->may_exceed)
-        budget_end_late();
+    batch_end_work(batch);
     if (!edit->has_failed)
         edited = write_all(&grouping, edit->whole);
     if (edit->has_failed && edit->missed_bytes < UINT64_MAX / 2)

@@ -471,13 +471,10 @@ enum log_flattening_verdict log_flattening_join(struct log_flattening *flattenin
     if (!batch_join_owed(batch, flattening->budget, &whole))
         return no_room(flattening, 2 * batch->bytes);
     /* What nobody would send again may use the margin. */
-    const bool is_late = batch_may_exceed(batch);
-    if (is_late)
-        budget_begin_late();
+    batch_begin_work(batch);
     if (build_tree(flattening, whole.bytes))
         joined = write_joined(flattening, batch, whole.bytes, measure_tree(flattening));
-    if (is_late)
-        budget_end_late();
+    batch_end_work(batch);
     const uint64_t missed = 3 * batch->bytes;
     forget(flattening);
     buffer_unref(whole.owner);

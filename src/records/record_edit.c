@@ -452,10 +452,5 @@ bool record_may_grow(const struct batch *batch, uint64_t bytes)
 
 bool record_edit_never_fits(const struct record_edit *edit)
 {
-    /* Written parts are not quite full. */
-    enum { WASTE_PART = 64 };
-    uint64_t limit = edit->budget != NULL ? budget_limit(edit->budget) : UINT64_MAX / 2;
-    return edit->has_failed &&
-           edit->missed_bytes >
-               (edit->may_exceed ? limit + limit / BUDGET_MARGIN_PART : limit - limit / WASTE_PART);
+    return edit->has_failed && edit->missed_bytes > budget_room_max(edit->budget, edit->may_exceed);
 }

@@ -215,15 +215,6 @@ static bool list_spans(struct trace_split *split, struct slice bytes)
     return true;
 }
 
-/* The same for a batch that nobody would send again, which may use the margin. */
-static bool list_late_spans(struct trace_split *split, struct slice bytes)
-{
-    budget_begin_late();
-    const bool is_done = list_spans(split, bytes);
-    budget_end_late();
-    return is_done;
-}
-
 /* Sizes of the messages of a fragment, from the inside; the last is that of the whole. */
 struct sizes {
     size_t scope;
@@ -270,8 +261,10 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
                                                        : TRACE_SPLIT_NO_ROOM;
     struct batch *whole = batch_in_one_part(batch, split->budget);
     enum trace_split_result result = TRACE_SPLIT_NO_ROOM;
-    const struct slice content = whole->parts[0].bytes;
-    if (may_exceed ? list_late_spans(split, content) : list_spans(split, content)) {
+    batch_begin_work(batch);
+    const bool is_listed = list_spans(split, whole->parts[0].bytes);
+    batch_end_work(batch);
+    if (is_listed) {
         uint64_t bytes = 0;
         struct trace_fragment *fragments = trace_split_fragments(split);
         const struct split_scope *scopes = split->scopes.memory;

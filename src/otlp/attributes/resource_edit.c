@@ -248,8 +248,5 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
 
 bool resource_edit_never_fits(const struct resource_editor *editor)
 {
-    /* Written parts are not quite full. */
-    enum { WASTE_PART = 64 };
-    uint64_t limit = editor->budget != NULL ? budget_limit(editor->budget) : UINT64_MAX;
-    return editor->missed_bytes > limit - limit / WASTE_PART;
+    return editor->missed_bytes > budget_room_max(editor->budget, editor->list.may_exceed);
 }

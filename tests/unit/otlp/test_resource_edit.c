@@ -602,8 +602,7 @@ static void an_edit_stays_within_the_budget(void **state)
         uint64_t free_bytes =
             batch->is_acknowledged ? 3 * BATCH_LATE_BYTES_FREE + 2 * batch->bytes : 0;
         assert_true(charged <= limit + free_bytes + SLACK_BYTES * 2);
-        assert_true(limit != limits[0] || batch->is_acknowledged || edited == NULL);
-        assert_true(limit != limits[2] || edited != NULL);
+        assert_true((edited == NULL) == (limit == limits[0]) || limit == limits[1]);
         batch_unref(edited);
         resource_editor_fini(&editor);
         assert_int_equal(budget_used(&budget), 0);
