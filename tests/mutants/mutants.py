@@ -1545,7 +1545,7 @@ MUTANTS = [
     Mutant("tail_sampling: a condition that failed is neither yes nor no", "processors/tail_sampling/tail_policies.c",
            "    if (has_failed(policies, policy, facts))\n        return false;\n", "", ("test_tail_policies_pipeline",)),
     Mutant("tail_sampling: what comes first counts, match or failure", "processors/tail_sampling/tail_split.c",
-           "| bits[failed / 64] >> failed % 64)", "| 0 * bits[failed / 64])", ("test_tail_policies_pipeline",)),
+           "(bits[leaf->bit / 64] >> leaf->bit % 64 | bits", "(0 * bits[leaf->bit / 64] | bits", ("test_tail_policies_pipeline",)),
     Mutant("tail_sampling: a failed condition is remembered over requests", "processors/tail_sampling/tail_intake.c",
            "    tail_policies_inherit(self->policies, trace->bits, bits);\n", "", ("test_tail_sampling_pipeline",)),
     Mutant("tail_sampling: a policy that may drop makes all wait", "processors/tail_sampling/tail_policies.c",

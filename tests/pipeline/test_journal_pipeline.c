@@ -272,15 +272,24 @@ static void the_ok_comes_after_the_commit(void **state)
     check_nothing_is_left(&plain, "test");
 }
 
-/* Sends one request after the other, not too fast: the journal prepares a new file meanwhile. */
+/* The journal rests for a while after a failure, or until it has prepared a new file. */
+static void pause_requests(struct harness *h)
+{
+    poll(NULL, 0, 10);
+    harness_advance(h, 20 * MS);
+}
+
+/* Sends one request after the other. */
 static bool is_taken_again(void *arg)
 {
     struct harness *h = arg;
     const struct test_request *last = h->requests[h->requests_count - 1];
     if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_resolved && poll(NULL, 0, 10) == 0)
-        harness_send(h, 1);
+    if (!last->is_resolved)
+        return false;
+    pause_requests(h);
+    harness_send(h, 1);
     return false;
 }
 
@@ -323,8 +332,10 @@ static bool is_large_taken(void *arg)
     const struct test_request *last = h->requests[h->requests_count - 1];
     if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_resolved && poll(NULL, 0, 10) == 0)
-        harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
+    if (!last->is_resolved)
+        return false;
+    pause_requests(h);
+    harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
     return false;
 }
 

@@ -153,6 +153,15 @@ static void a_client_that_does_not_read_does_not_hold_up_a_stop(void **state)
     loopback_close(client);
 }
 
+/* As much as there is room for: the server writes on once the kernel holds much less. */
+static void read_much(struct loopback *client)
+{
+    enum { TRIES_MAX = 1000 };
+    for (int i = 0; i < TRIES_MAX && client->size < LOOPBACK_TEXT_MAX; i++)
+        loopback_settle(client);
+    assert_int_equal(client->size, LOOPBACK_TEXT_MAX);
+}
+
 static void a_client_that_reads_slowly_does_not_hold_up_a_stop(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -166,7 +175,7 @@ static void a_client_that_reads_slowly_does_not_hold_up_a_stop(void **state)
     size_t total = client->size;
     for (uint64_t passed = 0; passed < HTTP_STOP_READ_NS; passed += HTTP_STOP_WRITE_NS - NS_PER_S) {
         loopback_forget(client);
-        loopback_settle(client);
+        read_much(client);
         total += client->size;
         assert_int_equal(fixture->ends, 0);
         clock_fake_advance(HTTP_STOP_WRITE_NS - NS_PER_S);
