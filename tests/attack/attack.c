@@ -24,7 +24,9 @@ enum {
     SESSIONS = 1200,
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
-    LEDGER_S = 240,  /* for what is in flight, from the last response on */
+    /* For what is in flight, from the last response on. Profiles that share a long string, three in
+     * a batch, and statements that copy it, were seen to take 90 s of two cores. */
+    LEDGER_S = 900,
     STILL_S = 75,    /* the same when nothing moves: more than DOWNSTREAM_SHUT_IN_MAX_NS */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     SLOW_PIECES = 30,

@@ -22,6 +22,7 @@ enum {
     HEADERS = 1,
     SETTINGS = 4,
     PING = 6,
+    WINDOW_UPDATE = 8,
     END_STREAM = 1,
     ACK = 1,
 };
@@ -114,6 +115,13 @@ static void put_frame(struct bytes_out *out, unsigned type, unsigned flags, uint
     put_number(out, flags, 1);
     put_number(out, stream, 4);
     bytes_add(out, payload, size);
+}
+
+static void put_window_update(struct bytes_out *out, uint32_t bytes)
+{
+    const uint8_t payload[] = {(uint8_t)(bytes >> 24), (uint8_t)(bytes >> 16),
+                               (uint8_t)(bytes >> 8), (uint8_t)bytes};
+    put_frame(out, WINDOW_UPDATE, 0, 0, payload, sizeof(payload));
 }
 
 static void put_field(struct bytes_out *block, const char *name, const char *value)
@@ -259,8 +267,8 @@ static void greet_http2(struct sink_connection *connection)
     struct bytes_out *out = &connection->out;
     connection->is_http2 = true;
     take(&connection->in, sizeof(preface) - 1);
-    put_frame(out, SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6); /* windows that never close */
-    put_frame(out, 8, 0, 0, "\x7f\xff\0\0", 4);
+    put_frame(out, SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6); /* streams' windows never close */
+    put_window_update(out, 0x7fff0000);
 }
 
 /* Handles one frame; false: there is no whole one. */
@@ -280,6 +288,8 @@ static bool read_frame(struct sink *sink, struct sink_connection *connection)
         put_frame(&connection->out, SETTINGS, ACK, 0, "", 0);
     if (type == PING && (flags & ACK) == 0)
         put_frame(&connection->out, PING, ACK, 0, in->data + FRAME_HEAD_BYTES, size);
+    if (type == DATA && size > 0) /* a connection's closes after 2 GiB */
+        put_window_update(&connection->out, (uint32_t)size);
     if ((type == DATA || type == HEADERS) && (flags & END_STREAM) != 0)
         respond_http2(sink, connection, stream);
     take(&connection->in, FRAME_HEAD_BYTES + size);
