@@ -10,6 +10,9 @@
 #include <cmocka.h>
 
 #include "src/base/budget.h"
+#include "src/base/mem.h"
+
+enum { MIB = 1 << 20 };
 
 static void a_sample_gets_its_link_at_once_when_the_span_is_there(void **state)
 {
@@ -44,7 +47,7 @@ static void samples_without_room_pass_and_are_counted(void **state)
     struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t accepted = 0;
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
-    for (uint64_t left = 0; left < 64 * 1024; left += 128) {
+    for (uint64_t left = 0; left < 256 * 1024; left += 512) {
         uint64_t taken = budget_limit(budget) - budget_used(budget) - left;
         budget_take(budget, taken);
         const struct test_request *request =
@@ -284,6 +287,75 @@ static void wrong_settings_are_reported(void **state)
     }
 }
 
+/* With less and less in use of a budget of 64 MiB, the request takes no more than there is, and in
+ * the end gets all that it is to get. */
+static void offer_within_budgets(const char *keys, const struct sketch_sample *many, size_t count)
+{
+    enum { FREE_STEPS = 19, STEP_MIB = 3 };
+    uint64_t unenriched = 0;
+    for (unsigned step = 1; step < FREE_STEPS; step++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {trace_profile_join: {hold: 0s, index: {bytes: 1MiB}, %s}}\n"
+                 "exporters: {test: {sending_queue: {enabled: false}}}\n"
+                 "service: {budget_mib: 64, pipelines: {traces: {receivers: [test], processors: "
+                 "[trace_profile_join], exporters: [test]}, profiles: {receivers: [test], "
+                 "processors: [trace_profile_join], exporters: [test]}}}\n",
+                 keys);
+        struct harness *h = join_start(yaml);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
+        struct budget *budget = harness_receiver(h, "test", 0)->budget;
+        const uint64_t limit = budget_limit(budget);
+        uint64_t taken = limit - budget_used(budget) - (uint64_t)STEP_MIB * step * MIB;
+        budget_take(budget, taken);
+        join_offer_samples(h, 0, "service.name=shop", many, count);
+        assert_in_range(harness_budget_peak(h), 0, limit + MIB / 2);
+        budget_return(budget, taken);
+        unenriched = join_metric(h, JOIN_METRIC "unenriched_samples{");
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+    assert_int_equal(unenriched, 0);
+}
+
+/* Each label that names a span becomes a link. */
+static void links_are_added_within_the_budget(void **state)
+{
+    enum { MANY = 80000 };
+    char(*texts)[2][64] = mem_alloc(MANY * sizeof(texts[0]));
+    struct sketch_sample *many = mem_zalloc(MANY * sizeof(many[0]));
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(texts[i][0], sizeof(texts[i][0]), "trace_id=%032zx", i + 1);
+        snprintf(texts[i][1], sizeof(texts[i][1]), "span_id=%016zx", i + 1);
+        many[i] = (struct sketch_sample){
+            .values_count = 1, .values = {1}, .attributes = {texts[i][0], texts[i][1]}};
+    }
+    offer_within_budgets("attributes: []", many, MANY);
+    mem_free(many);
+    mem_free(texts);
+}
+
+/* What the request says of its own accord is indexed, lest it be added again. */
+static void attributes_that_came_are_indexed_within_the_budget(void **state)
+{
+    enum { MANY = 200000 };
+    char(*texts)[40] = mem_alloc(MANY * sizeof(texts[0]));
+    struct sketch_sample *many = mem_zalloc(MANY * sizeof(many[0]));
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "http.route=%zu", i);
+        many[i] = (struct sketch_sample){.values_count = 1,
+                                         .values = {1},
+                                         .attributes = {texts[i]},
+                                         .trace_id = TRACE_A,
+                                         .span_id = "unknown-"};
+    }
+    offer_within_budgets("attributes: [http.route]", many, MANY);
+    mem_free(many);
+    mem_free(texts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +370,8 @@ int main(void)
         cmocka_unit_test(lanes_share_the_index),
         cmocka_unit_test(values_beyond_the_cap_are_other),
         cmocka_unit_test(wrong_settings_are_reported),
+        cmocka_unit_test(links_are_added_within_the_budget),
+        cmocka_unit_test(attributes_that_came_are_indexed_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

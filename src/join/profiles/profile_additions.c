@@ -16,6 +16,8 @@
 
 /* LINKS and STRINGS are keys in values, too. */
 enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS, STRINGS };
+/* Of an entry besides its string, in values as in the dictionary; a link is no longer. */
+enum { ENTRY_BYTES = 64 };
 
 /* Linear searches of the request's strings before they are indexed. */
 enum { SCANS_MAX = 8 };
@@ -37,6 +39,37 @@ void profile_additions_fini(struct profile_additions *additions)
                       additions->value_index_capacity * sizeof(additions->value_index[0]));
     additions->value_index = NULL;
     additions->value_index_capacity = 0;
+}
+
+/* What more entries take in values and value_index at most, with strings of so many bytes in all.
+ */
+static uint64_t values_growth(const struct profile_additions *additions, uint64_t entries,
+                              uint64_t string_bytes)
+{
+    const struct profile_set *values = &additions->values;
+    const uint64_t count = values->count + entries;
+    uint64_t bytes = profile_set_growth(values, string_bytes + entries * ENTRY_BYTES);
+    if (count >= values->capacity)
+        bytes += profile_set_bytes_max(count);
+    if (count >= additions->value_index_capacity) /* doubled until it has them */
+        bytes += 2 * (count + VALUES_FIRST) * sizeof(additions->value_index[0]);
+    return bytes;
+}
+
+bool profile_additions_have_room(const struct profile_additions *additions, uint64_t entries,
+                                 uint64_t string_bytes)
+{
+    enum { COPIES = 4 }; /* of what is inserted, which grows by doubling */
+    const struct profile_bytes *out = &additions->bytes;
+    const uint64_t bytes = string_bytes + entries * ENTRY_BYTES;
+    if (additions->is_full)
+        return false;
+    if (!additions->has_ids)
+        entries += additions->links->set.count;
+    return budget_has_room(out->budget, values_growth(additions, entries, string_bytes) +
+                                            profile_bytes_growth(out, bytes) +
+                                            COPIES * (out->size + bytes) +
+                                            additions->links->from.request.size);
 }
 
 /* The place of (key, string) in values. For LINKS the string is the ids of a link. */
@@ -76,6 +109,7 @@ void profile_additions_begin(struct profile_additions *additions)
     memcpy(additions->counts, from->counts, sizeof(additions->counts));
     memset(additions->key_index, 0, sizeof(additions->key_index));
     profile_set_clear(&additions->values);
+    additions->is_full = false;
     additions->has_ids = false;
     additions->has_strings = false;
     additions->scans = 0;
@@ -109,6 +143,11 @@ void profile_additions_begin(struct profile_additions *additions)
         if (value.type != VALUE_STRING)
             continue;
         size_t key = fills != 0 ? (size_t)__builtin_ctz(fills) : ADDED_TRACE_URL;
+        if (!budget_has_room(additions->bytes.budget,
+                             values_growth(additions, 1, value.bytes.size))) {
+            additions->is_full = true;
+            break;
+        }
         uint32_t place = value_place(additions, key, value.bytes);
         if (additions->value_index[place] == 0)
             additions->value_index[place] = i;
@@ -184,7 +223,11 @@ uint32_t profile_additions_string(struct profile_additions *additions, struct sl
             if (from->entries[PROFILE_STRINGS][i].size == string.size &&
                 slice_equal(profile_string_at(from, profile_index_of(i)), string))
                 additions->value_index[place] = i;
-        for (uint32_t i = 1; i < count && !scans; i++) {
+        /* Without room for the index, the table may get a string twice. */
+        const bool is_indexed =
+            !scans && budget_has_room(additions->bytes.budget,
+                                      values_growth(additions, count, from->request.size));
+        for (uint32_t i = 1; i < count && is_indexed; i++) {
             struct slice own = profile_string_at(from, profile_index_of(i));
             uint32_t own_place = value_place(additions, STRINGS, own);
             if (additions->value_index[own_place] == 0)

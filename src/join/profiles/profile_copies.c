@@ -75,7 +75,9 @@ static bool has_room(const struct copies *copies, uint64_t count, uint64_t bytes
     enum { LINK_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX };
     const struct profile_bytes *out = &copies->splices.inserts;
     uint64_t more = count * (bytes + 2 * (uint64_t)PROFILE_HEADER_BYTES_MAX + LINK_BYTES_MAX);
-    return budget_has_room(out->budget, splice_list_growth(&copies->splices, 2, more) +
+    return profile_additions_have_room(&copies->additions, count + 1,
+                                       TYPE_BYTES_MAX + TYPE_END_MAX) &&
+           budget_has_room(out->budget, splice_list_growth(&copies->splices, 2, more) +
                                             2 * (out->size + more) +
                                             copies->links->from.request.size);
 }

@@ -129,9 +129,14 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
     }
 }
 
-/* Counts the link and adds to the dictionary what its samples will refer to. */
+/* Counts the link and adds to the dictionary what its samples will refer to, if there is room. */
 static void prepare_link(struct profile_enricher *enricher, struct join_link *link, uint64_t now_ns)
 {
+    enum {
+        ENTRIES_MAX = 1 + JOIN_ATTRIBUTES_MAX,
+        /* Those that the index has of a span and of its resource, and a bucket. */
+        VALUES_BYTES_MAX = 2 * sizeof(struct string_record) + BUCKET_BYTES_MAX,
+    };
     struct join_store *store = enricher->links.store;
     struct enrich_figures *figures = &enricher->figures;
     bool is_found = link->found == SPAN_FOUND;
@@ -146,12 +151,19 @@ static void prepare_link(struct profile_enricher *enricher, struct join_link *li
         id_set_add(&store->missed, span);
     if (store->settings.mark == JOIN_MARK_OBSERVED)
         id_set_add(&store->observed, span);
-    if (is_found)
-        add_attributes(enricher, link, now_ns);
 
     bool is_same = link->index != 0 && span == link->key.span && link->key.has_trace != 0;
+    bool is_new = !is_same && (is_found || (link->is_lifted && link->key.has_trace));
+    if ((is_new || (is_found && link->wanted != 0)) &&
+        !profile_additions_have_room(&enricher->additions, ENTRIES_MAX, VALUES_BYTES_MAX)) {
+        link->lacks_room = enricher->changes_samples = true;
+        link->is_as_it_came = link->index != 0;
+        return;
+    }
+    if (is_found)
+        add_attributes(enricher, link, now_ns);
     link->is_as_it_came = is_same || (!is_found && link->index != 0);
-    if (!is_same && (is_found || (link->is_lifted && link->key.has_trace)))
+    if (is_new)
         link->index = profile_additions_link(&enricher->additions, trace, span);
     enricher->changes_samples |=
         link->given != 0 || (link->index != 0 && (link->is_lifted || !link->is_as_it_came));
@@ -202,8 +214,10 @@ static void edit_sample(struct profile_enricher *enricher, const struct named_sa
     uint32_t given = link->given & ~(uint32_t)named->filled;
     bool has_link = profile_index_is_set(sample.link);
     bool is_linked = link->index != 0 && (!has_link || !link->is_as_it_came);
-    if (given == 0 && !is_linked)
+    if (given == 0 && !is_linked) {
+        enricher->figures.unenriched_samples += link->lacks_room;
         return;
+    }
     size_t indices =
         profile_numbers_count_max(&sample.attributes.numbers) + JOIN_ATTRIBUTES_MAX + 1;
     size_t most = sample.bytes.size + indices * (1 + WIRE_SHORT_VARINT_BYTES_MAX) +
@@ -251,17 +265,14 @@ static struct slice string_at(const struct profile_dictionary *from, struct prof
                                                      : slice_of_text("");
 }
 
-/* Whether another URL may be added: the name of a service, which is in each, may be long. It will
- * be in the additions, in what is inserted, which grows by doubling, and in the batch. */
+/* Whether another URL may be added: the name of a service, which is in each, may be long. */
 static bool has_room_for_url(const struct profile_enricher *enricher, struct slice url)
 {
-    enum { COPIES = 4, MORE_BYTES = 64 };
+    enum { MORE_BYTES = 64 };
     const struct profile_additions *additions = &enricher->additions;
     const uint64_t bytes = additions->bytes.size + url.size + MORE_BYTES;
-    const uint64_t room = profile_bytes_growth(&additions->bytes, url.size + MORE_BYTES) +
-                          profile_set_growth(&additions->values, url.size) + COPIES * bytes;
     return bytes - enricher->urls.begin <= JOIN_URLS_BYTES_MAX &&
-           budget_has_room(additions->bytes.budget, room);
+           profile_additions_have_room(additions, 1, url.size);
 }
 
 /* The index of the Profile's URL in the attribute table; 0: it gets none. */

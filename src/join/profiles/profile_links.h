@@ -41,6 +41,7 @@ struct join_link {
     bool is_known;           /* some such samples are of a service whose spans have been seen */
     bool is_lifted;          /* some of its samples name it by labels */
     bool is_as_it_came;      /* samples that have a link keep it */
+    bool lacks_room;         /* the dictionary cannot get what it would add */
     bool is_unsettled;       /* FOUND, but keep or count_for needs more (profile_keep_unsettled) */
     uint32_t wanted;         /* bits of the attributes that some of its samples lack */
     uint32_t given;          /* bits of those that the span has */
