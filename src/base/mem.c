@@ -148,6 +148,22 @@ void *mem_try_alloc_large(size_t size)
     return size >= HUGE_PAGE_BYTES ? mem_try_map(size) : mem_try_alloc(size);
 }
 
+void *mem_try_resize_large(void *old, size_t old_size, size_t size)
+{
+    if (old != NULL && old_size >= HUGE_PAGE_BYTES && size >= HUGE_PAGE_BYTES) {
+        if (is_refused())
+            return NULL;
+        void *moved = mremap(old, whole_pages(old_size), whole_pages(size), MREMAP_MAYMOVE);
+        return moved != MAP_FAILED ? moved : NULL;
+    }
+    void *memory = mem_try_alloc_large(size);
+    if (memory == NULL || old == NULL)
+        return memory;
+    memcpy(memory, old, old_size < size ? old_size : size);
+    mem_free_large(old, old_size);
+    return memory;
+}
+
 void mem_free_large(void *memory, size_t size)
 {
     if (size >= HUGE_PAGE_BYTES)

@@ -35,6 +35,10 @@ void mem_unmap(void *memory, size_t size);
  * back small pages takes longer than to fill them. Not zeroed. Free with the same size. */
 void *mem_try_alloc_large(size_t size) __attribute__((warn_unused_result));
 void mem_free_large(void *memory, size_t size);
+/* Resizes such a block, or begins one from NULL; its content stays. From 2 MiB on the system moves
+ * the pages (mremap(2)), so that they are never there twice. NULL: old stays as it was. */
+void *mem_try_resize_large(void *old, size_t old_size, size_t size)
+    __attribute__((warn_unused_result));
 /* NULL is a no-op. */
 void mem_free(void *memory);
 /* What a small allocation of that size takes, for budgets: the allocator has places of few sizes,

@@ -43,15 +43,13 @@ static bool grow(struct exposition *exposition, size_t capacity)
 {
     size_t more = capacity - exposition->capacity;
     bool has_room = exposition->budget == NULL || budget_try_take(exposition->budget, more);
-    uint8_t *data = has_room ? mem_try_alloc_large(capacity) : NULL;
+    uint8_t *data =
+        has_room ? mem_try_resize_large(exposition->data, exposition->capacity, capacity) : NULL;
     if (data == NULL) {
         if (has_room && exposition->budget != NULL)
             budget_return(exposition->budget, more);
         return false;
     }
-    if (exposition->size > 0)
-        memcpy(data, exposition->data, exposition->size);
-    mem_free_large(exposition->data, exposition->capacity);
     exposition->data = data;
     exposition->capacity = capacity;
     return true;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -60,6 +61,46 @@ static void what_is_large_may_be_written_to_its_end(void **state)
     mem_free_large(NULL, HUGE_PAGE_BYTES);
 }
 
+/* Of this process, so far. */
+static size_t resident_max(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return (size_t)usage.ru_maxrss * 1024;
+}
+
+static void what_is_large_grows_without_being_there_twice(void **state)
+{
+    enum { PARTS = 32, SIZES = 6 };
+    static const size_t sizes[SIZES] = {0,
+                                        100,
+                                        HUGE_PAGE_BYTES - 1,
+                                        HUGE_PAGE_BYTES,
+                                        PARTS * HUGE_PAGE_BYTES,
+                                        PARTS * HUGE_PAGE_BYTES + PARTS * HUGE_PAGE_BYTES / 8};
+    uint8_t *memory = NULL;
+    size_t before = 0;
+    (void)state;
+    for (size_t i = 1; i < SIZES; i++) {
+        memory = mem_try_resize_large(memory, sizes[i - 1], sizes[i]);
+        assert_non_null(memory);
+        for (size_t at = 0; at < sizes[i - 1]; at += 1 + HUGE_PAGE_BYTES / 100)
+            assert_int_equal(memory[at], (uint8_t)(at / 100));
+        assert_true(before == 0 || resident_max() < before + 2 * HUGE_PAGE_BYTES);
+        for (size_t at = 0; at < sizes[i]; at++)
+            memory[at] = (uint8_t)(at / 100);
+        before = sizes[i] > HUGE_PAGE_BYTES ? resident_max() : 0;
+    }
+    memory = mem_try_resize_large(memory, sizes[SIZES - 1], 200);
+    assert_non_null(memory);
+    assert_int_equal(memory[199], 1);
+    mem_refuse_nth(1);
+    assert_null(mem_try_resize_large(memory, 200, HUGE_PAGE_BYTES));
+    mem_refuse_nth(0);
+    assert_int_equal(memory[199], 1);
+    mem_free_large(memory, 200);
+}
+
 static void a_refused_try_gives_nothing(void **state)
 {
     (void)state;
@@ -89,6 +130,7 @@ int main(void)
         cmocka_unit_test(a_table_is_zeroed_and_may_be_written_to_its_end),
         cmocka_unit_test(a_large_table_begins_with_a_huge_page),
         cmocka_unit_test(what_is_large_may_be_written_to_its_end),
+        cmocka_unit_test(what_is_large_grows_without_being_there_twice),
         cmocka_unit_test(a_refused_try_gives_nothing),
         cmocka_unit_test(small_allocations_take_whole_places),
     };
