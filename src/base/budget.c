@@ -216,17 +216,28 @@ static void note_export_beyond(struct budget *budget)
 
 static bool exports_may_exceed(const struct budget *budget)
 {
-    uint64_t since_ns = since_refused_export(budget);
-    return since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns != UINT64_MAX;
+    const uint64_t since_ns = since_refused_export(budget);
+    const uint64_t put_off_ns = budget_put_off_ns(budget);
+    return since_ns >= BUDGET_EXPORT_WAIT_NS && since_ns != UINT64_MAX &&
+           (put_off_ns == 0 || clock_now_ns() >= put_off_ns + BUDGET_EXPORT_WAIT_NS);
+}
+
+/* Whether exporters hold so much that some of the budget is left to them. */
+static inline bool is_mostly_leaving(uint64_t leaving, uint64_t limit)
+{
+    return leaving > limit / 2;
 }
 
 /* The limit for what this thread is about. */
 static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    const uint64_t leaving = atomic_load_explicit(&budget->leaving, memory_order_relaxed);
     uint64_t beyond = late_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
     if (export_levels > 0 && exports_may_exceed(budget))
         beyond = limit / BUDGET_EXPORT_PART;
+    if (late_levels == 0 && export_levels == 0 && is_mostly_leaving(leaving, limit))
+        return limit - limit / BUDGET_LEAVING_PART;
     return limit < UINT64_MAX - beyond ? limit + beyond : limit;
 }
 
@@ -356,7 +367,7 @@ void budget_wait(struct budget *budget, struct budget_waiter *waiter, uint64_t a
     }
     /* Something may have been returned between the refusal and this call, with no waiter to call:
      * check once more. */
-    uint64_t limit = atomic_load(&budget->limit);
+    uint64_t limit = limit_at_hand(budget);
     if (amount <= limit && atomic_load(&budget->used) <= limit - amount)
         wake_waiters(budget);
 }
@@ -475,8 +486,12 @@ void budget_note_leaving(struct budget *budget, uint64_t bytes)
 
 void budget_note_left(struct budget *budget, uint64_t bytes)
 {
-    uint64_t before = atomic_fetch_sub_explicit(&budget->leaving, bytes, memory_order_relaxed);
+    const uint64_t limit = budget_limit(budget);
+    uint64_t before = atomic_fetch_sub(&budget->leaving, bytes);
     assert(before >= bytes);
+    if (is_mostly_leaving(before, limit) && !is_mostly_leaving(before - bytes, limit) &&
+        atomic_load(&budget->waiting) > 0)
+        wake_waiters(budget);
 }
 
 bool budget_is_leaving(const struct budget *budget)

@@ -32,10 +32,12 @@ struct budget_waiter {
 enum { BUDGET_MARGIN_PART = 16 };
 
 /* What waits in front of exporters may fill the budget, and none of it comes free before it has
- * been encoded and sent. So once an export has found no room for BUDGET_EXPORT_WAIT_NS, exports may
- * take BUDGET_EXPORT_PART of the limit beyond it, in all: for BUDGET_EXPORT_SPELL_NS from the first
- * that does, BUDGET_EXPORT_NEED_NS after the refusal at most. */
-enum { BUDGET_EXPORT_PART = 4 };
+ * been encoded and sent. So while exporters hold more than half of the budget, BUDGET_LEAVING_PART
+ * of it is left to them: others take no more than the rest. And once an export has found no room
+ * for BUDGET_EXPORT_WAIT_NS, though no back-end was away meanwhile, exports may take
+ * BUDGET_EXPORT_PART of the limit beyond it, in all: for BUDGET_EXPORT_SPELL_NS from the first that
+ * does, BUDGET_EXPORT_NEED_NS after the refusal at most. */
+enum { BUDGET_LEAVING_PART = 8, BUDGET_EXPORT_PART = 4 };
 #define BUDGET_EXPORT_WAIT_NS  ((uint64_t)10 * NS_PER_S)
 #define BUDGET_EXPORT_SPELL_NS ((uint64_t)5 * NS_PER_S)
 #define BUDGET_EXPORT_NEED_NS  ((uint64_t)60 * NS_PER_S)

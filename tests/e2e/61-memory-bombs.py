@@ -2,6 +2,8 @@
 """Few bytes that would become many: each request is rejected or refused within the budget."""
 
 import gzip
+import os
+import socket
 import struct
 import threading
 import time
@@ -343,6 +345,17 @@ service:
 """
 
 
+SILENT = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{http}"}}}}}}}}
+processors: {{batch: }}
+exporters: {{otlphttp: {{endpoint: "{backend}", timeout: 2s}}}}
+service:
+  budget_mib: {budget}
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{traces: {{receivers: [otlp], processors: [batch], exporters: [otlphttp]}}}}
+"""
+
+
 class MemoryBombs(case.Case):
     def start(self, budget_mib=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"):
         self.http, self.port, self.pyroscope = free_port(), free_port(), free_port()
@@ -449,6 +462,37 @@ class MemoryBombs(case.Case):
         self.assertLessEqual(set(statuses), {TAKEN, LATER})
         self.assertIn(LATER, statuses)
         self.check_memory(daemon, "a long queue")
+
+    def test_silent_back_end(self):
+        """It takes connections and says nothing: what waits for it fills the budget, and each
+        attempt compresses what waits once more."""
+        self.http = free_port()
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        backend = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        config = SILENT.format(http=self.http, backend=backend, budget=BUDGET_MIB)
+        daemon = self.daemon(config)
+        texts = [os.urandom(200).hex().encode() for _ in range(2500)]
+        body = message(1, message(2, *(message(2, message(5, text)) for text in texts)))
+        statuses = []
+        until = time.monotonic() + 25 / SHARE
+
+        def send():
+            while time.monotonic() < until:
+                headers = {"Content-Type": client.PROTOBUF}
+                try:
+                    statuses.append(self.send("/v1/traces", body, headers).status)
+                except OSError:
+                    pass  # while the budget is used up, not even a connection has room
+
+        senders = [threading.Thread(target=send) for _ in range(SENDERS // 2)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        self.assertLessEqual(set(statuses), {TAKEN, LATER})
+        self.assertIn(LATER, statuses)
+        self.check_memory(daemon, "a silent back-end")
 
     def test_http2_headers(self):
         """HPACK repeats four fields of 3.9 KB for one byte each; bodies are never sent."""

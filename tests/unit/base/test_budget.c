@@ -164,6 +164,63 @@ static void exports_have_a_quarter_more_once_they_were_refused(void **state)
     clock_fake_stop();
 }
 
+static void exports_have_no_more_while_a_back_end_is_away(void **state)
+{
+    (void)state;
+    struct budget budget;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    budget_init(&budget, 160);
+    budget_take(&budget, 160);
+    budget_begin_export();
+    assert_false(budget_has_room(&budget, 1));
+    budget_note_put_off(&budget, clock_now_ns() + NS_PER_S);
+    clock_fake_advance(BUDGET_EXPORT_WAIT_NS);
+    assert_false(budget_has_room(&budget, 1));
+    clock_fake_advance(NS_PER_S - 1);
+    assert_false(budget_has_room(&budget, 1));
+    clock_fake_advance(1);
+    assert_true(budget_has_room(&budget, 40));
+    budget_end_export();
+    budget_return(&budget, 160);
+    budget_fini(&budget);
+    clock_fake_stop();
+}
+
+/* For what others may take, and for those who wait for it. */
+static void an_eighth_is_left_to_exporters_that_hold_more_than_half(void **state)
+{
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct call call = call_on(lane);
+    struct budget budget;
+    call.waiter.arg = &call;
+    budget_init(&budget, 160);
+    budget_take(&budget, 130);
+    budget_note_leaving(&budget, 80);
+    assert_true(budget_has_room(&budget, 30));
+    budget_note_leaving(&budget, 1);
+    assert_false(budget_has_room(&budget, 11));
+    assert_false(budget_try_take(&budget, 11));
+    assert_true(budget_try_take(&budget, 10));
+    budget_begin_export();
+    assert_true(budget_has_room(&budget, 20));
+    budget_end_export();
+    budget_begin_late();
+    assert_true(budget_has_room(&budget, 30));
+    budget_end_late();
+    budget_wait(&budget, &call.waiter, 1);
+    settle(lane);
+    assert_int_equal(call.times, 0);
+    budget_note_left(&budget, 1);
+    settle(lane);
+    assert_int_equal(call.times, 1);
+    assert_true(budget_has_room(&budget, 20));
+    budget_note_left(&budget, 80);
+    budget_return(&budget, 140);
+    budget_fini(&budget);
+    lane_destroy(lane);
+}
+
 static void the_limit_is_only_ever_lowered(void **state)
 {
     (void)state;
@@ -469,6 +526,8 @@ int main(void)
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
         cmocka_unit_test(late_work_has_a_sixteenth_more),
         cmocka_unit_test(exports_have_a_quarter_more_once_they_were_refused),
+        cmocka_unit_test(exports_have_no_more_while_a_back_end_is_away),
+        cmocka_unit_test(an_eighth_is_left_to_exporters_that_hold_more_than_half),
         cmocka_unit_test(the_limit_is_only_ever_lowered),
         cmocka_unit_test(a_waiter_is_called_once_and_never_from_inside_the_return),
         cmocka_unit_test(a_waiter_for_bytes_that_are_free_by_now_is_called_soon),
