@@ -389,8 +389,8 @@ class MemoryBombs(case.Case):
         return client.request(self.http, "POST", "/v1/traces", body, headers)
 
     def check_alive(self):
-        response = client.post(self.http, "traces", spans(3))
-        self.assertEqual(response.status, TAKEN, response.body)
+        """Once what came before has left: its export may fill the budget."""
+        process.poll_until(self.has_room, 30, "room again")
 
     def test_zstd(self):
         daemon = self.start()
