@@ -533,41 +533,72 @@ static uint64_t count_points_in(const struct rope_field *holder, unsigned levels
     return points;
 }
 
-/* The items of a profile: its samples; a file that is passed on as it came (opaque_profile.h) is
- * one.
- */
-static uint64_t profile_items(struct slice profile)
+/* What a profile's items follow from: its samples; a file that is passed on as it came
+ * (opaque_profile.h) is one. */
+struct profile_census {
+    uint64_t samples;
+    bool is_jfr;
+    bool has_payload;
+};
+
+enum { PROFILE_PAYLOAD_FORMAT = 9, PROFILE_PAYLOAD = 10 };
+
+static uint64_t items_of(const struct profile_census *census)
 {
-    enum { PAYLOAD_FORMAT = 9, PAYLOAD = 10 };
-    struct wire_reader reader = wire_reader_of(profile);
-    struct wire_field field;
-    uint64_t samples = 0;
-    bool is_jfr = false;
-    bool has_payload = false;
-    while (wire_next_field(&reader, &field)) {
-        samples += field.number == SAMPLES;
-        if (field.number == PAYLOAD_FORMAT)
-            is_jfr = slice_equal_text(field.bytes, "jfr");
-        else if (field.number == PAYLOAD)
-            has_payload = field.bytes.size > 0;
-    }
-    return samples > 0 ? samples : is_jfr && has_payload;
+    return census->samples > 0 ? census->samples : census->is_jfr && census->has_payload;
 }
 
-/* Those of the profiles in such messages. One that lies in several parts is no file. */
+static uint64_t profile_items(struct slice profile)
+{
+    struct profile_census census = {.samples = 0};
+    struct wire_reader reader = wire_reader_of(profile);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        census.samples += field.number == SAMPLES;
+        if (field.number == PROFILE_PAYLOAD_FORMAT)
+            census.is_jfr = slice_equal_text(field.bytes, "jfr");
+        else if (field.number == PROFILE_PAYLOAD)
+            census.has_payload = field.bytes.size > 0;
+    }
+    return items_of(&census);
+}
+
+/* The same of one that lies in several parts, as edits leave it. */
+static uint64_t profile_items_in(struct rope profile, uint64_t end)
+{
+    static const char jfr[] = {'j', 'f', 'r'};
+    struct profile_census census = {.samples = 0};
+    struct rope_field field;
+    while (rope_read_field(&profile, end, &field)) {
+        census.samples += field.number == SAMPLES;
+        if (field.number == PROFILE_PAYLOAD_FORMAT) {
+            uint8_t format[sizeof(jfr)];
+            census.is_jfr = field.content_bytes == sizeof(jfr);
+            if (census.is_jfr) {
+                rope_copy(field.content, sizeof(format), format);
+                census.is_jfr = memcmp(format, jfr, sizeof(jfr)) == 0;
+            }
+        } else if (field.number == PROFILE_PAYLOAD) {
+            census.has_payload = field.content_bytes > 0;
+        }
+    }
+    return items_of(&census);
+}
+
+/* Those of the profiles in such messages. */
 static uint64_t count_samples_in(const struct rope_field *holder, unsigned levels)
 {
+    const uint64_t end = holder->content.at + holder->content_bytes;
     const struct slice whole = rope_contiguous(&holder->content, holder->content_bytes);
     struct rope rope = holder->content;
     struct rope_field field;
     uint64_t samples = 0;
-    if (levels == 0 && whole.size == holder->content_bytes)
-        return profile_items(whole);
-    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
-        if (levels > 0 && field.number == CHILDREN)
+    if (levels == 0)
+        return whole.size == holder->content_bytes ? profile_items(whole)
+                                                   : profile_items_in(rope, end);
+    while (rope_read_field(&rope, end, &field))
+        if (field.number == CHILDREN)
             samples += count_samples_in(&field, levels - 1);
-        else if (levels == 0)
-            samples += field.number == SAMPLES;
     return samples;
 }
 

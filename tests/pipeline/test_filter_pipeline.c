@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "src/base/buffer.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "tests/support/harness.h"
 #include "tests/support/record_case.h"
 #include "tests/support/test_components.h"
@@ -295,6 +297,31 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
         record_refused("filter", rows[i].section, rows[i].signal, rows[i].expected);
 }
 
+/* A statement before it leaves the profile in several parts. */
+static void a_file_that_was_edited_is_dropped_as_one_item(void **state)
+{
+    static const uint8_t recording[256 * 1024]; /* more than is copied into one part */
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {transform: {profile_statements: ['set(profile.attributes[\"tag\"], "
+        "\"x\")']}, "
+        "filter: {profile_conditions: ['resource.attributes[\"none\"] == nil']}}\n"
+        "exporters: {test: {}}\n"
+        "service: {pipelines: {profiles: {receivers: [test], processors: [transform, filter], "
+        "exporters: [test]}}}\n");
+    const struct opaque_profile upload = {.format = slice_of_text(OPAQUE_PROFILE_JFR),
+                                          .payload = slice_of(recording, sizeof(recording))};
+    struct buffer *request = opaque_profile_write(&upload, NULL);
+    assert_non_null(request);
+    harness_offer_bytes(h, 0, PROFILES, buffer_slice(request), 1);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.received, 1);
+    assert_int_equal(totals.dropped, 1);
+    assert_int_equal(totals.in_flight, 0);
+    buffer_unref(request);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +332,7 @@ int main(void)
         cmocka_unit_test(what_is_dropped_is_counted),
         cmocka_unit_test(long_names_are_not_read_for_many_points),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
+        cmocka_unit_test(a_file_that_was_edited_is_dropped_as_one_item),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
