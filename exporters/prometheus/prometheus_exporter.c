@@ -269,12 +269,42 @@ static bool scrape_take(struct scrape *scrape)
     return exposition->has_failed || !metric_store_take(store, scrape->snapshot);
 }
 
+static void count_series(struct prometheus_exporter *exporter)
+{
+    struct prometheus_counters *counters = exporter->responder.base.counters;
+    struct metric_store_figures figures = metric_store_figures(exporter->store);
+    counter_set(&counters->series, figures.series);
+    counter_set(&counters->bytes, figures.bytes);
+}
+
+/* Large stores are gone through in several turns; the exporter stops in between. */
+static void expire(void *arg)
+{
+    struct prometheus_exporter *exporter = arg;
+    exporter->expiry_at = metric_store_expire(exporter->store, clock_now_ns(), exporter->expiry_at);
+    count_series(exporter);
+    if (exporter->expiry_at == 0)
+        return;
+    lane_rest(exporter->responder.base.lane);
+    lane_defer(exporter->responder.base.lane, &exporter->expiry_job);
+}
+
+static void begin_expiry(struct prometheus_exporter *exporter)
+{
+    if (exporter->expiry_at != 0)
+        return;
+    exporter->expiry_at = METRIC_EXPIRY_ALL;
+    expire(exporter);
+}
+
 /* One scrape after the other: they share the helper, and the order that a snapshot leaves for the
  * next one. Large ones are taken and released in several turns. */
 static void scrape_go_on(void *arg)
 {
     struct prometheus_exporter *exporter = arg;
     struct scrape *scrape = exporter->scrapes;
+    if (scrape->state == SCRAPE_WAITS && !exporter->is_stopping)
+        begin_expiry(exporter);
     if (scrape->state != SCRAPE_RELEASES) {
         if (!scrape_take(scrape)) {
             scrape_later(exporter);
@@ -306,34 +336,6 @@ static void scrape_done(struct helper_work *work)
     scrape_go_on(scrape->exporter);
 }
 
-static void count_series(struct prometheus_exporter *exporter)
-{
-    struct prometheus_counters *counters = exporter->responder.base.counters;
-    struct metric_store_figures figures = metric_store_figures(exporter->store);
-    counter_set(&counters->series, figures.series);
-    counter_set(&counters->bytes, figures.bytes);
-}
-
-/* Large stores are gone through in several turns; the exporter stops in between. */
-static void expire(void *arg)
-{
-    struct prometheus_exporter *exporter = arg;
-    exporter->expiry_at = metric_store_expire(exporter->store, clock_now_ns(), exporter->expiry_at);
-    count_series(exporter);
-    if (exporter->expiry_at == 0)
-        return;
-    lane_rest(exporter->responder.base.lane);
-    lane_defer(exporter->responder.base.lane, &exporter->expiry_job);
-}
-
-static void begin_expiry(struct prometheus_exporter *exporter)
-{
-    if (exporter->expiry_at != 0)
-        return;
-    exporter->expiry_at = METRIC_EXPIRY_ALL;
-    expire(exporter);
-}
-
 static void respond(struct component *base, struct http_request *request)
 {
     struct prometheus_exporter *exporter = prometheus_exporter_of(base);
@@ -344,7 +346,6 @@ static void respond(struct component *base, struct http_request *request)
         return;
     }
     counter_add(&counters->scrapes, 1);
-    begin_expiry(exporter);
     struct scrape *scrape = mem_alloc(sizeof(*scrape));
     *scrape = (struct scrape){
         .work = {.run = scrape_run, .done = scrape_done},
@@ -359,8 +360,9 @@ static void respond(struct component *base, struct http_request *request)
     *(is_only ? &exporter->scrapes : &exporter->last_scrape->next) = scrape;
     exporter->last_scrape = scrape;
     http_responder_begin(base);
+    /* At the end of the turn: many requests may come in it. */
     if (is_only)
-        scrape_go_on(exporter);
+        lane_defer(base->lane, &exporter->scrape_job);
 }
 
 /* A request whose points are being taken, or that waits for those before it. */

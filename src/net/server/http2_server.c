@@ -101,7 +101,7 @@ struct http2_stream {
     bool has_reply;       /* its response is counted in session->replies */
     bool is_sent;         /* the whole response is written */
     bool is_paused;       /* a stream without a piece: nghttp2 does not ask for data */
-    bool is_due;          /* the request is complete, and waits in session->due_first */
+    bool is_due;          /* the handler needs no more of it; it waits in session->due_first */
     struct http2_stream *due_next;
     struct http2_stream *due_prev;
     uint64_t reading_ns; /* start of reading the body */
@@ -283,7 +283,8 @@ static bool stream_header_at(const struct http_request *request, size_t index,
     return true;
 }
 
-/* Whether this turn has time for another complete request; else it is due in a later one. */
+/* Whether this turn has time for another request that can have its response; else it is due in a
+ * later one. */
 static bool may_go_on(struct http2_stream *stream)
 {
     struct http2_session *session = stream->session;
@@ -1155,7 +1156,8 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
                 request->host = http_request_header(request, "host");
             request->size_declared = is_last ? 0 : size_declared(request);
             stream->has_ended_input = is_last;
-            if (!is_last || may_go_on(stream))
+            bool takes_body = !is_last && request->handler->on_body != NULL;
+            if (takes_body || may_go_on(stream))
                 begin_request(stream);
         } else if (is_last) {
             stream_end_input(stream);

@@ -22,8 +22,8 @@
 
 extern const struct component_factory prometheus_exporter_factory;
 
-/* So many series take several turns. */
-enum { SERIES = 20000, CLIENTS = 64, TURNS_MAX = 10000 };
+/* So many series take several turns; FEW, one. */
+enum { SERIES = 20000, FEW = 10, CLIENTS = 64, TURNS_MAX = 10000 };
 
 static const char get[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -32,14 +32,14 @@ static struct http_server *server_of(const struct exporter_fixture *fixture)
     return ((struct http_responder *)fixture->component)->front.server;
 }
 
-static void open_with_series(struct exporter_fixture *fixture, struct lane *lane)
+static void open_with_series(struct exporter_fixture *fixture, struct lane *lane, unsigned series)
 {
     static const char head[] = "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":"
                                "\"g\",\"gauge\":{\"dataPoints\":[";
     enum { POINT_BYTES = 128 };
-    char *json = mem_alloc(sizeof(head) + SERIES * POINT_BYTES + 16);
+    char *json = mem_alloc(sizeof(head) + series * POINT_BYTES + 16);
     size_t size = (size_t)sprintf(json, "%s", head);
-    for (unsigned i = 0; i < SERIES; i++)
+    for (unsigned i = 0; i < series; i++)
         size += (size_t)snprintf(json + size, POINT_BYTES,
                                  "%s{\"timeUnixNano\":\"1\",\"asInt\":\"1\",\"attributes\":["
                                  "{\"key\":\"k\",\"value\":{\"stringValue\":\"%u\"}}]}",
@@ -51,7 +51,7 @@ static void open_with_series(struct exporter_fixture *fixture, struct lane *lane
                      JSON_READ);
     mem_free(json);
     exporter_open(fixture, lane, &prometheus_exporter_factory, "{endpoint: 127.0.0.1:0}", METRICS);
-    exporter_export(fixture, buffer_slice(encoded), SERIES);
+    exporter_export(fixture, buffer_slice(encoded), series);
     assert_int_equal(fixture->outcome.verdict, ACCEPTED);
     buffer_unref(encoded);
 }
@@ -85,7 +85,7 @@ static void clients_may_leave_before_a_stop(void **state)
     struct loopback *clients[CLIENTS];
     struct lane *lane = lane_create(0);
     (void)state;
-    open_with_series(&fixture, lane);
+    open_with_series(&fixture, lane, SERIES);
     for (unsigned i = 0; i < CLIENTS; i++) {
         clients[i] = loopback_connect(lane, http_server_address(server_of(&fixture)));
         loopback_send(clients[i], get);
@@ -106,7 +106,7 @@ static void a_stop_responds_to_every_scrape(void **state)
     struct exporter_fixture fixture;
     struct lane *lane = lane_create(0);
     (void)state;
-    open_with_series(&fixture, lane);
+    open_with_series(&fixture, lane, SERIES);
     struct loopback *client = loopback_connect(lane, http_server_address(server_of(&fixture)));
     loopback_send(client, get);
     for (unsigned i = 0; i < TURNS_MAX; i++)
@@ -139,11 +139,44 @@ static void a_budget_that_the_queue_fills_does_not_keep_it_waiting(void **state)
     lane_destroy(lane);
 }
 
+/* Small ones, too: sockets of the same turn come first. */
+static void scrapes_that_come_together_take_turns(void **state)
+{
+    enum { SCRAPES_PER_TURN = 3 }; /* lane_turn runs jobs up to three times */
+    struct exporter_fixture fixture;
+    struct loopback *clients[CLIENTS];
+    struct lane *lane = lane_create(0);
+    uint64_t before = 0;
+    uint64_t most = 0;
+    (void)state;
+    open_with_series(&fixture, lane, FEW);
+    const struct http_responder *responder = (struct http_responder *)fixture.component;
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        clients[i] = loopback_connect(lane, http_server_address(server_of(&fixture)));
+        loopback_send(clients[i], get);
+    }
+    for (unsigned i = 0; i < TURNS_MAX && before < CLIENTS; i++) {
+        lane_turn(lane);
+        const uint64_t requests = http_server_figures(server_of(&fixture)).requests_total;
+        assert_true(responder->pending + SCRAPES_PER_TURN >= requests - before);
+        most = requests - before > most ? requests - before : most;
+        before = requests;
+    }
+    assert_true(most > SCRAPES_PER_TURN);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        loopback_expect(clients[i], "HTTP/1.1 200 OK");
+        loopback_close(clients[i]);
+    }
+    close_with_series(&fixture);
+    lane_destroy(lane);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_may_leave_before_a_stop),
         cmocka_unit_test(a_stop_responds_to_every_scrape),
+        cmocka_unit_test(scrapes_that_come_together_take_turns),
         cmocka_unit_test(a_budget_that_the_queue_fills_does_not_keep_it_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,16 @@ static const struct http_handler handler = {
     .on_end = on_end,
 };
 
+static void on_page(struct http_request *request, void *arg)
+{
+    (void)arg;
+    requests_count++;
+    clock_fake_advance(work_ns);
+    respond(request);
+}
+
+static const struct http_handler page_handler = {.on_request = on_page, .on_end = on_end};
+
 static void listen_with(const struct http_server_settings *extra)
 {
     struct http_server_settings settings = *extra;
@@ -163,7 +173,8 @@ static void listen_with(const struct http_server_settings *extra)
     settings.lane = lane;
     settings.budget = &budget;
     settings.has_http2 = true;
-    settings.handler = &handler;
+    if (settings.handler == NULL)
+        settings.handler = &handler;
     server = http_server_create(&settings);
     if (!http_server_listen(&server, 1, "tcp", "127.0.0.1:0", &error))
         fail_msg("%s", error.text);
@@ -1313,6 +1324,40 @@ static void requests_that_came_together_take_turns(void **state)
     h2_peer_close(other);
 }
 
+/* A handler that reads no bodies responds before they have come. What comes of them is dropped. */
+static void requests_whose_bodies_are_not_read_take_turns(void **state)
+{
+    enum { COUNT = 20, UNFINISHED = 5 };
+    (void)state;
+    work_ns = HTTP_TURN_NS + 1;
+    listen_with(&(struct http_server_settings){.handler = &page_handler});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (i == UNFINISHED)
+            raw_request(peer, 2 * i + 1, false);
+        else
+            raw_post(peer, 2 * i + 1);
+    h2_peer_turn(peer);
+    lane_turn(lane);
+    assert_int_equal(requests_count, 1);
+    unsigned before = requests_count;
+    for (unsigned i = 0; i < TURNS_MAX && requests_count < COUNT; i++) {
+        turn(peer, 1);
+        assert_in_range(requests_count - before, 0, 4); /* lane_turn runs jobs up to three times */
+        before = requests_count;
+    }
+    assert_int_equal(requests_count, COUNT);
+    turn(peer, 5);
+    assert_int_equal(ended_count, COUNT - 1);
+    assert_int_equal(http_server_figures(server).reset_total, 0);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 2 * UNFINISHED + 1, "x", 1);
+    turn(peer, 5);
+    assert_int_equal(ended_count, COUNT);
+    h2_peer_close(peer);
+}
+
 static void a_client_that_leaves_takes_what_is_due_along(void **state)
 {
     enum { COUNT = 20 };
@@ -2017,6 +2062,7 @@ int main(void)
         ROW(large_responses_stay_within_the_budget),
         ROW(nothing_is_read_while_output_waits),
         ROW(requests_that_came_together_take_turns),
+        ROW(requests_whose_bodies_are_not_read_take_turns),
         ROW(a_client_that_leaves_takes_what_is_due_along),
         ROW(budgets_fill_again_with_time),
         ROW(tables_of_header_fields_are_charged),
