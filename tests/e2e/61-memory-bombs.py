@@ -676,8 +676,13 @@ def add(name, path, make, expected, changes=None):
     def test(self):
         daemon = self.start(**(changes or {}))
         body, headers = packed(path, make())
-        for _ in range(TIMES):
+        for turn in range(TIMES):
             response = self.send(path, body, headers)
+            if turn > 0 and LATER not in expected:
+                # The export of those before it may still fill the budget.
+                until = time.monotonic() + 30
+                while response.status == LATER and time.monotonic() < until:
+                    response = self.send(path, body, headers)
             self.assertIn(response.status, expected, (name, response.body[:300]))
         self.check_memory(daemon, name)
         self.check_alive()
