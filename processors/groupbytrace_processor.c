@@ -30,6 +30,10 @@
 
 enum { FRAGMENTS_PER_TURN = 2000, PARCEL_FRAGMENTS_FIRST = 16 };
 
+/* A trace of more bytes, or of more than the budget's margin, goes on in several batches: later
+ * stages may have to copy each, within the budget. */
+enum { TRACE_BATCH_BYTES_MAX = 4 << 20 };
+
 struct groupbytrace_config {
     int64_t num_traces;
     int64_t num_workers;
@@ -86,6 +90,9 @@ struct held_trace {
     uint64_t number; /* of its first span's arrival */
     uint64_t deadline_ns;
     struct held_trace *next; /* younger */
+    /* Batches that are full, in order, each with its receipts: they go on before this one. */
+    struct held_trace *full;
+    struct held_trace **full_end;
     /* In a pipeline with a journal: of the requests that it is from. */
     size_t receipts_count;
     struct receipt **receipts;
@@ -130,6 +137,7 @@ struct groupbytrace {
     struct hash_table table; /* struct held_trace */
     struct held_trace *oldest;
     struct held_trace **youngest_end;
+    uint64_t batch_bytes_max;
     uint64_t arrivals; /* of traces */
     uint64_t seed;
     uint64_t warned_ns;       /* of an eviction; 0: not yet */
@@ -235,14 +243,34 @@ static struct held_trace *pop_oldest(struct groupbytrace *self)
     return trace;
 }
 
+/* Out of the list of its trace, which has some. */
+static struct held_trace *pop_full(struct held_trace *trace)
+{
+    struct held_trace *full = trace->full;
+    trace->full = full->next;
+    if (trace->full == NULL)
+        trace->full_end = &trace->full;
+    full->next = NULL;
+    return full;
+}
+
+static void lose_evicted(struct groupbytrace *self, struct held_trace *trace)
+{
+    const struct batch *batch = trace->offered.batch;
+    struct outcome outcome = outcome_busy("num_traces is reached: the oldest trace was evicted");
+    unsigned exporters = component_exporters(&self->base, batch);
+    outcome.verdict = LOST;
+    if (batch->is_acknowledged)
+        ledger_drop(self->base.ledger, batch, LOSS_BUSY, exporters);
+    else
+        ledger_reject(self->base.ledger, batch, LOSS_BUSY, exporters);
+    free_trace(self, trace, &outcome);
+}
+
 static void evict_oldest(struct groupbytrace *self)
 {
     struct groupbytrace_counters *counters = self->base.counters;
     struct held_trace *trace = pop_oldest(self);
-    struct batch *batch = trace->offered.batch;
-    struct outcome outcome = outcome_busy("num_traces is reached: the oldest trace was evicted");
-    unsigned exporters = component_exporters(&self->base, batch);
-    outcome.verdict = LOST;
     counter_add(&counters->evicted, 1);
     counter_add(&counters->incomplete, 1);
     /* At most once a second. */
@@ -252,11 +280,9 @@ static void evict_oldest(struct groupbytrace *self)
                  "trace evicted: in order to avoid this in the future, adjust the wait duration "
                  "and/or number of traces to keep in memory");
     }
-    if (batch->is_acknowledged)
-        ledger_drop(self->base.ledger, batch, LOSS_BUSY, exporters);
-    else
-        ledger_reject(self->base.ledger, batch, LOSS_BUSY, exporters);
-    free_trace(self, trace, &outcome);
+    while (trace->full != NULL)
+        lose_evicted(self, pop_full(trace));
+    lose_evicted(self, trace);
 }
 
 /* Takes over the charge of its first fragment. NULL: no memory. */
@@ -265,6 +291,7 @@ static struct held_trace *add_trace(struct groupbytrace *self, const struct batc
 {
     struct groupbytrace_counters *counters = self->base.counters;
     struct held_trace *trace = mem_zalloc(sizeof(*trace));
+    trace->full_end = &trace->full;
     trace->offered.batch = batch_create_like(model, 1);
     trace->offered.batch->is_acknowledged |= !self->base.is_journaled;
     memcpy(trace->id, id, TRACE_ID_BYTES);
@@ -304,6 +331,23 @@ static void lose_fragment(struct groupbytrace *self, const struct batch *from,
     batch_unref(lost);
 }
 
+/* Sets aside what the trace has, and begins a batch for what comes of it. */
+static void begin_next_batch(struct groupbytrace *self, struct held_trace *trace,
+                             const struct batch *from)
+{
+    budget_take(self->base.budget, held_bytes());
+    struct held_trace *full = mem_zalloc(sizeof(*full));
+    full->offered.batch = trace->offered.batch;
+    full->receipts_count = trace->receipts_count;
+    full->receipts = trace->receipts;
+    *trace->full_end = full;
+    trace->full_end = &full->next;
+    trace->offered.batch = batch_create_like(from, 1);
+    trace->offered.batch->is_acknowledged |= !self->base.is_journaled;
+    trace->receipts_count = 0;
+    trace->receipts = NULL;
+}
+
 /* Adds it to its trace, on the lane of that. receipt: in a pipeline with a journal. A new trace
  * takes over its charge (return_charges). */
 static void take_fragment(struct groupbytrace *self, const struct batch *from,
@@ -319,6 +363,10 @@ static void take_fragment(struct groupbytrace *self, const struct batch *from,
         fragment->buffer = NULL;
         return;
     }
+    const size_t bytes = fragment->buffer->size;
+    if (trace->offered.batch->bytes > 0 &&
+        trace->offered.batch->bytes + bytes > self->batch_bytes_max)
+        begin_next_batch(self, trace, from);
     struct batch *batch = trace->offered.batch;
     batch_append(batch, fragment->buffer, buffer_slice(fragment->buffer));
     buffer_unref(fragment->buffer);
@@ -474,8 +522,9 @@ static void release_due(struct groupbytrace *self)
     bool is_over = self->are_all_closed;
     while (self->oldest != NULL && !downstream_is_blocked(&self->downstream) &&
            (is_over || self->oldest->deadline_ns <= now_ns)) {
-        struct held_trace *trace = pop_oldest(self);
-        counter_add(&counters->released, 1);
+        const bool has_more = self->oldest->full != NULL;
+        struct held_trace *trace = has_more ? pop_full(self->oldest) : pop_oldest(self);
+        counter_add(&counters->released, !has_more);
         counter_add(&counters->spans_released, trace->offered.batch->items);
         downstream_offer(&self->downstream, &trace->offered);
     }
@@ -648,7 +697,9 @@ static bool groupbytrace_start(struct component *component, struct error *error)
     struct groupbytrace *self = groupbytrace_of(component);
     struct groupbytrace *first = groupbytrace_of(component->first);
     struct groupbytrace_counters *counters = component->counters;
+    const uint64_t margin = budget_limit(component->budget) / BUDGET_MARGIN_PART;
     (void)error;
+    self->batch_bytes_max = margin < TRACE_BATCH_BYTES_MAX ? margin : TRACE_BATCH_BYTES_MAX;
     self->seed = first->seed;
     if (component->is_journaled) {
         self->peers[self->lanes++] = self;

@@ -247,6 +247,14 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
     mem_free(shaped);
 }
 
+/* Without a reserve. What nobody would send again goes beyond the budget a little. */
+static bool may_begin_late(const struct batch *batch, const struct budget *budget)
+{
+    enum { COPIES = 2 };
+    return batch_may_exceed(batch) && (batch->bytes <= BATCH_LATE_BYTES_FREE ||
+                                       batch_has_room(batch, budget, COPIES * batch->bytes));
+}
+
 /* The expensive part; may run on the helper's thread. */
 static void shape(struct shaping_request *shaping)
 {
@@ -257,7 +265,7 @@ static void shape(struct shaping_request *shaping)
     struct slice bytes = whole->parts[0].bytes;
     shaping->reserved =
         profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
-    if (shaping->reserved == BUDGET_GIVEN || batch_may_exceed(batch))
+    if (shaping->reserved == BUDGET_GIVEN || may_begin_late(batch, budget))
         shaping->shaped =
             profile_limit(&shaping->self->rules, bytes, batch, budget, &shaping->figures);
     if (shaping->reserved == BUDGET_GIVEN)
@@ -348,7 +356,9 @@ static void profile_limits_consume(struct component *component, struct batch *ba
     }
     if ((batch_may_exceed(batch) || batch->parts_count > 1) &&
         !batch_has_room(batch, component->budget, batch->bytes)) {
-        shaping.reserved = BUDGET_FULL;
+        shaping.reserved = batch_never_fits(batch, component->budget, batch->bytes)
+                               ? BUDGET_TOO_SMALL
+                               : BUDGET_FULL;
         conclude(&shaping);
         return;
     }

@@ -425,6 +425,9 @@ static void exceptions_consume(struct component *component, struct batch *batch,
     if (batch->parts_count > 1 && !batch_has_room(batch, component->budget, batch->bytes)) {
         struct outcome outcome = outcome_busy("the memory budget has no room to read spans");
         outcome.reason = LOSS_MEMORY;
+        if (batch_never_fits(batch, component->budget, batch->bytes))
+            outcome = outcome_too_large("reading the spans takes more than the whole memory budget "
+                                        "(service::budget_mib); send less at a time");
         receipt_resolve(receipt, &outcome);
         return;
     }

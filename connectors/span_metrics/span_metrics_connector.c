@@ -437,6 +437,9 @@ static void span_metrics_consume(struct component *base, struct batch *batch,
     if (!batch_join_owed(batch, base->budget, &whole)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to count spans");
         outcome.reason = LOSS_MEMORY;
+        if (batch_never_fits(batch, base->budget, batch->bytes))
+            outcome = outcome_too_large("counting the spans takes more than the whole memory "
+                                        "budget (service::budget_mib); send less at a time");
         receipt_resolve(receipt, &outcome);
         return;
     }

@@ -84,12 +84,20 @@ bool batch_has_room(const struct batch *batch, const struct budget *budget, uint
     enum { USUAL_GROWTH = 2 };
     if (!batch_may_exceed(batch))
         return budget_has_room(budget, bytes);
-    if (bytes <= USUAL_GROWTH * batch->bytes)
+    if (budget == NULL)
+        return true;
+    const uint64_t margin = budget_limit(budget) / BUDGET_MARGIN_PART;
+    if (bytes <= USUAL_GROWTH * batch->bytes && bytes <= margin)
         return !budget_is_overdrawn(budget);
     budget_begin_late();
     const bool has_room = budget_has_room(budget, bytes);
     budget_end_late();
     return has_room;
+}
+
+bool batch_never_fits(const struct batch *batch, const struct budget *budget, uint64_t bytes)
+{
+    return batch->bytes + bytes > budget_room_max(budget, batch_may_exceed(batch));
 }
 
 void batch_begin_work(const struct batch *batch)

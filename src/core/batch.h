@@ -66,10 +66,13 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
  * again. How far, batch_has_room says. */
 bool batch_may_exceed(const struct batch *batch);
 /* Whether so many bytes may be taken for work on the batch: there is room in the budget; or, if
- * batch_may_exceed, in its margin, or they are no more than twice the batch's own, as for most
- * work, while not more than the margin is in use. False: it waits for what others hold. A NULL
- * budget has room. */
+ * batch_may_exceed, in its margin, or they are no more than the margin and than twice the batch's
+ * own, as for most work, while not more than the margin is in use. False: it waits for what others
+ * hold. A NULL budget has room. */
 bool batch_has_room(const struct batch *batch, const struct budget *budget, uint64_t bytes);
+/* Whether it would wait for ever: they and the batch, which is in the budget, are more than that
+ * has for work on it. */
+bool batch_never_fits(const struct batch *batch, const struct budget *budget, uint64_t bytes);
 /* Between these, work on the batch on this thread may use the budget's margin if batch_may_exceed
  * (budget_begin_late). May nest. */
 void batch_begin_work(const struct batch *batch);

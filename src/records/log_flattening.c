@@ -209,8 +209,11 @@ enum log_flattening_verdict log_flattening_split(struct log_flattening *flatteni
         buffer_unref(whole.owner);
         return LOGS_NEVER_FIT;
     }
-    split.own = batch_may_exceed(batch) ? buffer_create(budget, (size_t)sizes.own + 1)
-                                        : buffer_try_create(budget, (size_t)sizes.own + 1);
+    const size_t own_bytes = (size_t)sizes.own + 1;
+    if (!batch_may_exceed(batch))
+        split.own = buffer_try_create(budget, own_bytes);
+    else if (own_bytes <= BATCH_LATE_BYTES_FREE || batch_has_room(batch, budget, own_bytes))
+        split.own = buffer_create(budget, own_bytes);
     if (split.own == NULL) {
         buffer_unref(whole.owner);
         return no_room(flattening, 2 * batch->bytes + sizes.own);

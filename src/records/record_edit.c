@@ -10,6 +10,7 @@
 #include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_list.h"
+#include "src/otlp/batch_writer.h"
 #include "src/records/record_limits.h"
 
 void record_edit_init(struct record_edit *edit, struct budget *budget)
@@ -38,12 +39,20 @@ static uint64_t held_bytes(const struct record_edit *edit)
     return splices->capacity * sizeof(splices->items[0]) + splices->inserts.capacity;
 }
 
-/* Whether an edit that may exceed the budget may take so much for `changed` new bytes. */
-static bool may_take(const struct record_edit *edit, uint64_t changed, uint64_t needed)
+/* Whether an edit that may exceed the budget may take so much. */
+static bool may_take(const struct record_edit *edit, uint64_t needed)
 {
-    /* What was expected is reserved. Small changes, or none larger than the batch, always go on. */
-    return edit->expected_bytes > 0 || changed <= edit->batch->bytes ||
-           needed <= BATCH_LATE_BYTES_FREE || batch_has_room(edit->batch, edit->budget, needed);
+    /* What was expected is reserved. Small changes always go on. */
+    return edit->expected_bytes > 0 || needed <= BATCH_LATE_BYTES_FREE ||
+           batch_has_room(edit->batch, edit->budget, needed);
+}
+
+/* How much of the batch is copied: all of it, at most, or what lies between changes. */
+static uint64_t copied_bytes(const struct record_edit *edit)
+{
+    enum { CHANGES_MORE = 3 }; /* than there are: those at hand, and the end */
+    const uint64_t between = (edit->splices.count + CHANGES_MORE) * BATCH_WRITER_BORROWED_MIN;
+    return edit->may_exceed && between < edit->batch->bytes ? between : edit->batch->bytes;
 }
 
 /* For `bytes` new bytes now, and for the request that gets them at the end. */
@@ -57,8 +66,8 @@ static bool has_room(struct record_edit *edit, size_t bytes)
         edit->has_failed = true;
         return false;
     }
-    uint64_t needed = splice_list_growth(&edit->splices, 3, bytes) + changed + edit->batch->bytes;
-    if (edit->may_exceed ? may_take(edit, changed, needed) : budget_has_room(edit->budget, needed))
+    uint64_t needed = splice_list_growth(&edit->splices, 3, bytes) + changed + copied_bytes(edit);
+    if (edit->may_exceed ? may_take(edit, needed) : budget_has_room(edit->budget, needed))
         return true;
     edit->missed_bytes = needed + edit->batch->bytes + held_bytes(edit);
     edit->has_failed = true;
@@ -349,12 +358,11 @@ bool record_edit_begin(struct record_edit *edit, struct batch *batch)
     edit->may_exceed = batch_may_exceed(batch);
     edit->is_long = edit->may_give_up = false;
     edit->reread_bytes = 0;
-    edit->has_failed = edit->may_exceed && !batch_has_room(batch, edit->budget, batch->bytes);
+    edit->has_failed = edit->may_exceed && budget_is_overdrawn(edit->budget);
     edit->missed_bytes = 0;
     if (edit->has_failed)
         return false;
-    if (batch->parts_count > 1 && !edit->may_exceed &&
-        !budget_has_room(edit->budget, batch->bytes)) {
+    if (batch->parts_count > 1 && !batch_has_room(batch, edit->budget, batch->bytes)) {
         edit->missed_bytes = 2 * batch->bytes;
         edit->has_failed = true;
         return false;
@@ -419,7 +427,13 @@ static bool reserve_needs(struct record_edit *edit, const struct record_needs *n
     budget_begin_late();
     const bool is_given = budget_reserve(reserve, edit->budget, needed) == BUDGET_GIVEN;
     budget_end_late();
-    return is_given || budget_reserve(reserve, NULL, 0) == BUDGET_GIVEN;
+    if (is_given)
+        return true;
+    if (needed <= BATCH_LATE_BYTES_FREE || batch_has_room(edit->batch, edit->budget, needed))
+        return budget_reserve(reserve, NULL, 0) == BUDGET_GIVEN;
+    edit->missed_bytes = needed + edit->batch->bytes;
+    edit->has_failed = true;
+    return false;
 }
 
 struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,

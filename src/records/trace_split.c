@@ -252,13 +252,12 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
                                         uint64_t written_max)
 {
     enum { OVERHEAD_BYTES = 640 }; /* of a buffer, and of a trace that is held */
-    bool may_exceed = batch_may_exceed(batch);
     uint64_t limit = split->budget != NULL ? budget_limit(split->budget) : UINT64_MAX;
     if (batch->bytes == 0)
         return TRACE_SPLIT_DONE;
     if (!batch_has_room(batch, split->budget, 2 * batch->bytes))
-        return !may_exceed && 2 * batch->bytes > limit ? TRACE_SPLIT_TOO_LARGE
-                                                       : TRACE_SPLIT_NO_ROOM;
+        return batch_never_fits(batch, split->budget, 2 * batch->bytes) ? TRACE_SPLIT_TOO_LARGE
+                                                                        : TRACE_SPLIT_NO_ROOM;
     struct batch *whole = batch_in_one_part(batch, split->budget);
     enum trace_split_result result = TRACE_SPLIT_NO_ROOM;
     batch_begin_work(batch);

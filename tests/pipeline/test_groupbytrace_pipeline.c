@@ -411,6 +411,55 @@ static void acknowledged_requests_may_use_the_margin(void **state)
     harness_destroy(h);
 }
 
+static void send_large_span(struct harness *h, size_t name_bytes)
+{
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out,
+            "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceId\":\"" A "\",\"name\":\"");
+    for (size_t i = 0; i < name_bytes; i++)
+        fputc('n', out);
+    fprintf(out, "\"}]}]}]}");
+    fclose(out);
+    struct test_request *request = record_send(h, TRACES, json);
+    free(json);
+    harness_await(h, is_resolved, request, "the request is taken");
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_turn(h);
+}
+
+/* It goes on in several batches, one after the other, or is evicted with all of them. */
+static void a_large_trace_goes_on_in_parts(void **state)
+{
+    enum { BATCH_BYTES = 4 << 20, SPANS = 6, PARTS = 3 };
+    (void)state;
+    for (unsigned is_evicted = 0; is_evicted < 2; is_evicted++) {
+        struct harness *h = harness_create(PIPELINE("{num_traces: 1}"));
+        struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
+        exporter->result = RESULT_HOLD;
+        exporter->has_own_items = true;
+        for (size_t i = 0; i < SPANS; i++)
+            send_large_span(h, MIB + MIB / 2);
+        assert_int_equal(exporter->held_count, 0);
+        if (is_evicted) {
+            record_send(h, TRACES, ONE(B, "1"));
+            assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_BUSY], SPANS);
+        }
+        harness_advance(h, 1 * S);
+        assert_int_equal(exporter->held_count, is_evicted ? 1 : PARTS);
+        for (unsigned i = 0; !is_evicted && i < PARTS; i++) {
+            assert_int_equal(exporter->held[i].batch->items, SPANS / PARTS);
+            assert_in_range(exporter->held[i].batch->bytes, BATCH_BYTES / 2, BATCH_BYTES);
+        }
+        test_exporter_release(exporter, RESULT_OK);
+        harness_turn(h);
+        assert_int_equal(harness_totals(h, TRACES).delivered, is_evicted ? 1 : SPANS);
+        exporter->result = RESULT_OK;
+        harness_destroy(h);
+    }
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -442,6 +491,7 @@ int main(void)
         cmocka_unit_test(held_traces_stay_within_the_budget),
         cmocka_unit_test(traces_that_go_to_other_lanes_keep_their_charge),
         cmocka_unit_test(acknowledged_requests_may_use_the_margin),
+        cmocka_unit_test(a_large_trace_goes_on_in_parts),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,16 +89,15 @@ static void merge_attributes(struct attribute_list *list, const struct resource_
     }
 }
 
-/* Edits of what nobody would send again may exceed the budget: by little or by the batch's own
- * bytes; by more, within the margin. */
+/* Edits of what nobody would send again may exceed the budget: by little, or as batch_has_room
+ * says. */
 static bool has_room(const struct edit *edit, uint64_t bytes)
 {
     const struct budget *budget = edit->editor->budget;
     const uint64_t written = edit->edited != NULL ? edit->edited->bytes : 0;
     if (!edit->editor->list.may_exceed)
         return budget_has_room(budget, bytes);
-    return written + bytes <= edit->batch->bytes || written + bytes <= BATCH_LATE_BYTES_FREE ||
-           batch_has_room(edit->batch, budget, bytes);
+    return written + bytes <= BATCH_LATE_BYTES_FREE || batch_has_room(edit->batch, budget, bytes);
 }
 
 /* The Resource as edited, then everything else of the message. */
@@ -224,7 +223,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     editor->list.may_exceed = batch_may_exceed(batch);
     editor->list.free_bytes = BATCH_LATE_BYTES_FREE;
     editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
-    if (editor->list.may_exceed && !batch_has_room(batch, editor->budget, batch->bytes))
+    if (editor->list.may_exceed && budget_is_overdrawn(editor->budget))
         return NULL;
     while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field)) {
         if (field.number == RESOURCES)

@@ -223,6 +223,33 @@ static void room_for_a_batch_has_a_margin(void **state)
     buffer_unref(buffer);
 }
 
+/* Not by twice its bytes, if they are many: that would be beyond any bound. */
+static void a_large_batch_has_no_more_than_the_margin(void **state)
+{
+    (void)state;
+    const uint64_t limit = budget_limit(&budget);
+    const uint64_t margin = limit / BUDGET_MARGIN_PART;
+    struct buffer *buffer = buffer_create(&budget, margin);
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, buffer, slice_of(buffer->data, margin));
+    batch->is_acknowledged = true;
+    const uint64_t taken = limit - budget_used(&budget) - margin / 2;
+    budget_take(&budget, taken);
+    assert_true(batch_has_room(batch, &budget, margin));
+    assert_true(batch_has_room(batch, &budget, margin + margin / 2));
+    assert_false(batch_has_room(batch, &budget, margin + margin / 2 + 1));
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t room = budget_room_max(&budget, i > 0) - margin;
+        batch->is_acknowledged = i > 0;
+        assert_false(batch_never_fits(batch, &budget, room));
+        assert_true(batch_never_fits(batch, &budget, room + 1));
+        assert_false(batch_never_fits(batch, NULL, room + 1));
+    }
+    budget_return(&budget, taken);
+    batch_unref(batch);
+    buffer_unref(buffer);
+}
+
 #define BATCH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 /* Edits leave many short parts, whose list then is larger than what they refer to. */
@@ -274,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BATCH_TEST(room_for_a_batch_has_a_margin),
+        BATCH_TEST(a_large_batch_has_no_more_than_the_margin),
         BATCH_TEST(a_batch_in_one_piece_is_shared_and_several_are_copied),
         BATCH_TEST(parts_that_continue_the_last_one_join_it),
         BATCH_TEST(appending_a_batch_shares_its_bytes_and_keeps_the_older_arrival),

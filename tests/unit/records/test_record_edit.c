@@ -657,9 +657,7 @@ static void a_lane_leaves_points_of_wide_streams_to_the_helper(void **state)
     stream_table_destroy(table);
 }
 
-/* Each count of a byte is a word, and more than once. What was accepted is charged beyond the
- * limit.
- */
+/* Each count of a byte is a word, and more than once. What was accepted waits for room. */
 static void the_values_of_a_point_are_charged(void **state)
 {
     enum { COUNTS = 1000000 };
@@ -668,23 +666,63 @@ static void the_values_of_a_point_are_charged(void **state)
     for (unsigned k = 0; k < 4; k++) {
         const bool are_sums = k % 2 == 1;
         const uint64_t limit = limits[k % 2];
-        const uint64_t before = k < 2 ? 0 : limit;
         struct batch *batch = stream_points(METRIC_EXPONENTIAL, 1, COUNTS, are_sums ? 1 : 2, 1);
         struct budget budget;
         budget_init(&budget, limit);
-        budget_take(&budget, before);
         batch->is_acknowledged = k >= 2;
+        if (batch->is_acknowledged) {
+            budget_take(&budget, limit);
+            assert_null(run(are_sums ? add_up : make_deltas, batch, &budget));
+            assert_int_equal(budget_used(&budget), limit);
+            budget_return(&budget, limit);
+            atomic_store(&budget.high_water, 0);
+        }
         memory_watch_begin();
         struct batch *edited = run(are_sums ? add_up : make_deltas, batch, &budget);
-        const uint64_t charged = atomic_load(&budget.high_water) - before;
+        const uint64_t charged = atomic_load(&budget.high_water);
         assert_non_null(edited);
         assert_in_range(memory_watch_peak(), COUNTS * sizeof(uint64_t),
                         charged + charged / 8 + SLACK_BYTES);
         batch_unref(edited);
-        budget_return(&budget, before);
         assert_int_equal(budget_used(&budget), 0);
         budget_fini(&budget);
         batch_unref(batch);
+    }
+}
+
+/* Also if it was accepted: else the copy alone would go beyond any bound. */
+static void a_batch_in_parts_is_copied_within_the_budget(void **state)
+{
+    enum { LIMIT = 64 << 20, MARGIN = LIMIT / BUDGET_MARGIN_PART, SLACK = 4096 };
+    static const size_t sizes[] = {LIMIT / 4, LIMIT / 2 + MARGIN};
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        const size_t bytes = sizes[i / 2];
+        struct budget budget;
+        struct record_edit edit;
+        budget_init(&budget, LIMIT);
+        record_edit_init(&edit, &budget);
+        struct buffer *buffer = buffer_create(&budget, bytes);
+        memset(buffer->data, 0, bytes);
+        struct batch *batch = batch_create(TRACES, 2);
+        batch_append(batch, buffer, slice_of(buffer->data + bytes / 2, bytes / 2));
+        batch_append(batch, buffer, slice_of(buffer->data, bytes / 2));
+        batch->is_acknowledged = i % 2 > 0;
+        const uint64_t others = LIMIT - 2 * bytes + SLACK + (batch->is_acknowledged ? MARGIN : 0);
+        if (i < 2)
+            budget_take(&budget, others);
+        assert_false(record_edit_begin(&edit, batch));
+        assert_true(record_edit_never_fits(&edit) == (i >= 2));
+        if (i < 2) {
+            budget_return(&budget, others);
+            assert_true(record_edit_begin(&edit, batch));
+            record_edit_end(&edit);
+        }
+        record_edit_fini(&edit);
+        batch_unref(batch);
+        buffer_unref(buffer);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
     }
 }
 
@@ -885,6 +923,7 @@ int main(void)
         cmocka_unit_test(a_lane_leaves_many_remembered_points_to_the_helper),
         cmocka_unit_test(a_lane_leaves_points_of_wide_streams_to_the_helper),
         cmocka_unit_test(the_values_of_a_point_are_charged),
+        cmocka_unit_test(a_batch_in_parts_is_copied_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
