@@ -221,7 +221,7 @@ static void a_stop_ends_though_nothing_goes_on(void **state)
 /* Whatever is free: the entries that nothing refers to any longer stay rather than take more. */
 static void what_stays_is_written_within_the_budget(void **state)
 {
-    enum { MANY = 40000, STACK_BYTES = 24, FREE_STEPS = 12 };
+    enum { MANY = 40000, STACK_BYTES = 24, LARGE_BYTES = 10 << 20, FREE_STEPS = 12 };
     char(*stacks)[STACK_BYTES] = mem_alloc(MANY * sizeof(stacks[0]));
     struct sketch_sample *many = mem_alloc(MANY * sizeof(many[0]));
     uint64_t shrunk = 0;
@@ -231,6 +231,10 @@ static void what_stays_is_written_within_the_budget(void **state)
         snprintf(stacks[i], STACK_BYTES, "function-%zu;main", i);
         many[i].stack = stacks[i];
     }
+    char *const large = mem_alloc(LARGE_BYTES + sizeof(";main"));
+    memset(large, 'x', LARGE_BYTES);
+    memcpy(large + LARGE_BYTES, ";main", sizeof(";main"));
+    many[0].stack = large;
     for (unsigned free_mib = 0; free_mib < FREE_STEPS; free_mib++) {
         struct harness *h = join_start(
             "processors: {trace_profile_join: {keep: [error], keep_unlinked: false, index: {bytes: "
@@ -254,6 +258,7 @@ static void what_stays_is_written_within_the_budget(void **state)
         harness_destroy(h);
     }
     assert_in_range(shrunk, 1, FREE_STEPS);
+    mem_free(large);
     mem_free(stacks);
     mem_free(many);
 }

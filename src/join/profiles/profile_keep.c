@@ -178,6 +178,10 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
         return batch_ref(batch);
     if (kept->items == 0)
         return kept;
+    if (kept->parts_count > 1 && !budget_has_room(budget, kept->bytes)) {
+        batch_unref(kept);
+        return batch_ref(batch);
+    }
     /* Removes the entries of the dictionary that nothing refers to any longer, which are most of
      * it; not when the batch has fields of later versions, which would be lost, or when the budget
      * has no room for the work. */

@@ -20,6 +20,6 @@ uint32_t profile_keep_unsettled(struct profile_links *links);
 
 /* The batch is the request of links (opened and resolved) in one part. Returns a new reference: to
  * it, or to a smaller one in one part, of which nothing but items is left when no sample is kept.
- * New bytes are charged to budget beyond its limit if need be. */
+ * Where the budget has no room for the smaller one, all samples stay. */
 struct batch *profile_keep(struct profile_links *links, struct batch *batch,
                            const struct keep_rules *rules, struct budget *budget);
