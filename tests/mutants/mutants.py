@@ -339,7 +339,7 @@ MUTANTS = [
            "        lose_evicted(self, pop_full(trace));", "        free_trace(self, pop_full(trace), &outcome_accepted);",
            ("test_groupbytrace_pipeline",)),
     Mutant("batch: large work stays within the margin", "src/core/batch.c",
-           "USUAL_GROWTH * batch->bytes && bytes <= margin)", "USUAL_GROWTH * batch->bytes)", ("test_batch",)),
+           "USUAL_GROWTH * batch->bytes && bytes <= margin)", "USUAL_GROWTH * batch->bytes && margin > 0)", ("test_batch",)),
     Mutant("records: an accepted batch is copied within the budget", "src/records/record_edit.c",
            "if (batch->parts_count > 1 && !batch_has_room(batch, edit->budget, batch->bytes)) {",
            "if (batch->parts_count > 1 && !edit->may_exceed && !batch_has_room(batch, edit->budget, batch->bytes)) {",
