@@ -226,42 +226,6 @@ static void a_copy_says_what_its_own_span_says(void **state)
     harness_destroy(h);
 }
 
-/* The request is written once more for them, with all that it names. */
-static void copies_are_made_within_the_budget(void **state)
-{
-    enum { LARGE_BYTES = 10 << 20, FREE_STEPS = 12 };
-    char *const large = mem_alloc(LARGE_BYTES + sizeof(";main"));
-    struct sketch_sample sample = samples[2];
-    unsigned copied = 0;
-    (void)state;
-    memset(large, 'x', LARGE_BYTES);
-    memcpy(large + LARGE_BYTES, ";main", sizeof(";main"));
-    sample.stack = large;
-    for (unsigned free_mib = 0; free_mib < FREE_STEPS; free_mib++) {
-        struct harness *h = join_start(
-            "processors: {trace_profile_join: {count_for: [span, root], index: {bytes: 1MiB}}}\n"
-            "exporters: {test: {sending_queue: {enabled: false}}}\n"
-            "service: {budget_mib: 64, pipelines: {traces: {receivers: [test], processors: "
-            "[trace_profile_join], exporters: [test]}, profiles: {receivers: [test], processors: "
-            "[trace_profile_join], exporters: [test]}}}\n");
-        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
-        struct budget *budget = harness_receiver(h, "test", 0)->budget;
-        const uint64_t limit = budget_limit(budget);
-        join_offer_spans(h, 0, join_shop, spans, SPANS);
-        const uint64_t taken = limit - budget_used(budget) - 4 * free_mib * MIB;
-        budget_take(budget, taken);
-        join_offer_samples(h, 0, "service.name=shop", &sample, 1);
-        assert_in_range(harness_budget_peak(h), 0, limit + limit / BUDGET_MARGIN_PART);
-        if (exporter->held_count > 0)
-            copied += exporter->held[0].batch->items > 1;
-        budget_return(budget, taken);
-        join_let_go(exporter);
-        harness_destroy(h);
-    }
-    assert_in_range(copied, 1, FREE_STEPS - 1);
-    mem_free(large);
-}
-
 static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
 {
     (void)state;
@@ -606,7 +570,6 @@ int main(void)
         cmocka_unit_test(samples_count_for_the_spans_that_are_asked_for),
         cmocka_unit_test(what_came_is_the_same_with_copies_and_without),
         cmocka_unit_test(a_copy_says_what_its_own_span_says),
-        cmocka_unit_test(copies_are_made_within_the_budget),
         cmocka_unit_test(a_profile_waits_for_the_root_that_it_counts_for),
         cmocka_unit_test(without_a_root_there_is_no_copy_for_it),
         cmocka_unit_test(copies_that_are_refused_are_in_the_ledger_once),
