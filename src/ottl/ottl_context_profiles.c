@@ -80,6 +80,16 @@ static bool decode(struct ottl_run *run, struct slice encoded, struct ottl_value
     return true;
 }
 
+/* Whether a key of the dictionary, in *ret, is that one. False: nothing is left for comparing. */
+static bool compare_key(struct ottl_run *run, struct slice found, struct slice key, bool *ret)
+{
+    *ret = found.size == key.size;
+    if (!*ret)
+        return true;
+    *ret = slice_equal(found, key);
+    return ottl_run_spend(run, key.size);
+}
+
 /* A copy of the attributes as a map: of equal keys the last value counts, at the first's place. */
 static struct ottl_map *copy_attributes(struct ottl_run *run, const struct ottl_path *path)
 {
@@ -95,7 +105,7 @@ static struct ottl_map *copy_attributes(struct ottl_run *run, const struct ottl_
         struct slice key;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &key))
             return NULL;
-        if (!decode(run, attribute.value, &value))
+        if (!ottl_run_spend(run, key.size) || !decode(run, attribute.value, &value))
             return NULL;
         if (!ottl_map_put(map, key, &value))
             map = NULL;
@@ -116,9 +126,12 @@ static bool get_attribute(struct ottl_run *run, const struct ottl_dictionary *di
     for (uint32_t i = 0; i < indices->count; i++) {
         struct ottl_dictionary_attribute attribute;
         struct slice other;
+        bool is_it;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
             return false;
-        if (!slice_equal(other, key))
+        if (!compare_key(run, other, key, &is_it))
+            return false;
+        if (!is_it)
             continue;
         found = attribute.value;
         *ret_exists = true;
@@ -155,6 +168,8 @@ static bool index_of(struct ottl_run *run, struct slice key, const struct ottl_v
                      int32_t *ret_key, int32_t *ret)
 {
     ottl_run_charge(run, value);
+    if (!ottl_run_spend(run, key.size))
+        return false;
     return (ottl_dictionary_put_string(run->dictionary, key, ret_key) &&
             ottl_dictionary_put_attribute(run->dictionary, run->memory, *ret_key, value, ret)) ||
            ottl_run_no_memory(run);
@@ -196,9 +211,12 @@ static bool find_attribute(struct ottl_run *run, const struct ottl_dictionary *d
     for (uint32_t i = 0; i < indices->count; i++) {
         struct ottl_dictionary_attribute attribute;
         struct slice other;
+        bool is_it;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
             return false;
-        if (slice_equal(other, key))
+        if (!compare_key(run, other, key, &is_it))
+            return false;
+        if (is_it)
             return decode(run, attribute.value, ret);
     }
     return true;
@@ -208,11 +226,17 @@ bool ottl_profile_attribute(struct ottl_run *run, const struct ottl_record *prof
                             struct slice key, bool *ret_exists, struct ottl_value *ret)
 {
     const struct ottl_dictionary *dictionary = dictionary_of(run);
+    const uint64_t work_left = run->work_left;
     struct ottl_value value;
     *ret_exists = false;
-    return dictionary != NULL &&
-           ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value) &&
-           get_attribute(run, dictionary, value.list, key, ret_exists, ret);
+    /* No request chooses the key: what is compared grows with the number of attributes alone. */
+    run->work_left = UINT64_MAX;
+    const bool is_found =
+        dictionary != NULL &&
+        ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value) &&
+        get_attribute(run, dictionary, value.list, key, ret_exists, ret);
+    run->work_left = work_left;
+    return is_found;
 }
 
 /* Takes the place of the first attribute of its key, unless the very entry comes before it. */

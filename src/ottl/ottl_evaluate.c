@@ -62,6 +62,16 @@ void ottl_run_work(struct ottl_run *run, uint64_t bytes)
     run->work_left -= bytes < run->work_left ? bytes : run->work_left;
 }
 
+bool ottl_run_spend(struct ottl_run *run, uint64_t bytes)
+{
+    ottl_run_work(run, bytes);
+    return run->work_left > 0 ||
+           ottl_run_fail(run,
+                         "statements have read more than %d times the request's bytes in records "
+                         "around theirs, such as the Resource of spans",
+                         OTTL_OUTER_FACTOR_MAX);
+}
+
 /* The size of a map, which is the attributes of a record as they came, or any other. */
 static uint64_t map_bytes(const struct ottl_run *run, const struct ottl_value *value)
 {

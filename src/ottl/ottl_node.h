@@ -139,7 +139,10 @@ bool ottl_run_no_budget(struct ottl_run *run, uint64_t bytes);
 /* Counts what was read of a record around that of the statement, or of a dictionary: the runner
  * lets no such statement run once nothing is left. */
 void ottl_run_work(struct ottl_run *run, uint64_t bytes);
-/* The same of a value. */
+/* The same within a statement that may read so much many times. False, with the run's error set:
+ * nothing is left. */
+bool ottl_run_spend(struct ottl_run *run, uint64_t bytes);
+/* ottl_run_work of a value. */
 void ottl_run_charge(struct ottl_run *run, const struct ottl_value *value);
 /* Whether the record is around that of the statement that runs. */
 static inline bool ottl_run_is_around(const struct ottl_run *run, const struct ottl_memory *memory)

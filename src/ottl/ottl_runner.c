@@ -150,15 +150,22 @@ static inline __attribute__((always_inline)) bool edit(
            ottl_run_no_memory(run);
 }
 
-/* What statements may read of records around theirs is used up, which fails them. */
+/* What statements may read of records around theirs is used up, which fails them. On an event-loop
+ * lane they are run again elsewhere. */
 static __attribute__((noinline)) int fail_used_up(struct ottl_runner *runner)
 {
     runner->is_too_long = runner->lane != NULL;
-    ottl_run_fail(&runner->run,
-                  "statements have read more than %d times the request's bytes in records around "
-                  "theirs, such as the Resource of spans",
-                  OTTL_OUTER_FACTOR_MAX);
+    (void)ottl_run_spend(&runner->run, 0);
     return OTTL_FAILED;
+}
+
+/* The result of what reads records around its own (`is_outer`), which may have used up what was
+ * left for that. */
+static inline int conclude(struct ottl_runner *runner, bool is_outer, int result)
+{
+    const bool is_used_up = result == OTTL_FAILED && is_outer && runner->run.work_left == 0 &&
+                            !runner->run.is_out_of_memory;
+    return is_used_up ? fail_used_up(runner) : result;
 }
 
 /* Whether any condition holds. Those that fail are passed over. */
@@ -170,7 +177,8 @@ static inline enum decision evaluate_conditions(struct ottl_runner *runner,
         const struct ottl_condition *condition = &sequence->conditions[i];
         const int result = condition->is_outer && runner->run.work_left == 0
                                ? fail_used_up(runner)
-                               : condition->test->test(condition->test, &runner->run);
+                               : conclude(runner, condition->is_outer,
+                                          condition->test->test(condition->test, &runner->run));
         if (result == OTTL_FAILED &&
             fail(runner, sequence, condition->text, "eval condition") == ABORT)
             return ABORT;
@@ -199,7 +207,9 @@ static __attribute__((noinline)) enum decision run_statements(struct ottl_runner
     for (const struct ottl_compiled_statement *statement = sequence->statements; statement != end;
          statement++) {
         const bool is_used_up = statement->is_outer && runner->run.work_left == 0;
-        const int result = is_used_up ? fail_used_up(runner) : execute(statement, &runner->run);
+        const int result =
+            is_used_up ? fail_used_up(runner)
+                       : conclude(runner, statement->is_outer, execute(statement, &runner->run));
         if (result == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
             return ABORT;
@@ -277,8 +287,9 @@ static enum decision run_edit(struct ottl_runner *runner, enum ottl_context cont
     run->memory = &runner->records[context].memory;
     run->cache = NULL;
     const struct ottl_compiled_statement *statement = &sequence->statements[0];
-    const int result =
-        statement->is_outer && run->work_left == 0 ? fail_used_up(runner) : execute(statement, run);
+    const int result = statement->is_outer && run->work_left == 0
+                           ? fail_used_up(runner)
+                           : conclude(runner, statement->is_outer, execute(statement, run));
     *ret = result == OTTL_TRUE;
     return result == OTTL_FAILED
                ? fail(runner, sequence, sequence->statements[0].text, "execute statement")

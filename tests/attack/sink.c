@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/base/mem.h"
+#include "src/base/slice.h"
 #include "tests/attack/mutate.h"
 
 enum {
@@ -33,6 +34,7 @@ struct sink_connection {
     bool is_silent; /* sends no more responses */
     bool closes;    /* when all is written */
     struct bytes_out in;
+    size_t taken; /* of `in`; it goes at the end of each turn */
     struct bytes_out out;
     size_t written;
 };
@@ -231,33 +233,49 @@ static void respond_http1(struct sink *sink, struct sink_connection *connection)
                          sizeof(partial), (int)sizeof(partial), (const char *)partial);
 }
 
-/* The end of the first HTTP/1.1 request in `in`, or 0. */
-static size_t request_end(const struct bytes_out *in)
+/* What came and is not taken yet. */
+static struct slice rest_of(const struct sink_connection *connection)
 {
-    const uint8_t *head_end = in->size == 0 ? NULL : memmem(in->data, in->size, "\r\n\r\n", 4);
+    const size_t size = connection->in.size - connection->taken;
+    return slice_of(size == 0 ? NULL : connection->in.data + connection->taken, size);
+}
+
+/* The end of the first HTTP/1.1 request in `in`, or 0. */
+static size_t request_end(struct slice in)
+{
+    const uint8_t *head_end = in.size == 0 ? NULL : memmem(in.data, in.size, "\r\n\r\n", 4);
     if (head_end == NULL)
         return 0;
-    size_t head = (size_t)(head_end - in->data) + 4;
+    size_t head = (size_t)(head_end - in.data) + 4;
     char text[4096];
     size_t kept = head < sizeof(text) - 1 ? head : sizeof(text) - 1;
-    memcpy(text, in->data, kept);
+    memcpy(text, in.data, kept);
     text[kept] = 0;
     const char *length = strcasestr(text, "\r\ncontent-length:");
     if (length != NULL) {
         size_t size = (size_t)strtoull(length + 17, NULL, 10);
-        return in->size - head >= size ? head + size : 0;
+        return in.size - head >= size ? head + size : 0;
     }
     if (strcasestr(text, "\r\ntransfer-encoding:") == NULL)
         return head;
-    const uint8_t *end = memmem(head_end, in->size - head + 4, "\r\n0\r\n\r\n", 7);
-    return end == NULL ? 0 : (size_t)(end - in->data) + 7;
+    const uint8_t *end = memmem(head_end, in.size - head + 4, "\r\n0\r\n\r\n", 7);
+    return end == NULL ? 0 : (size_t)(end - in.data) + 7;
 }
 
-static void take(struct bytes_out *in, size_t size)
+static void take(struct sink_connection *connection, size_t size)
 {
-    assert(size > 0 && size <= in->size);
-    memmove(in->data, in->data + size, in->size - size);
-    in->size -= size;
+    assert(size > 0 && size <= connection->in.size - connection->taken);
+    connection->taken += size;
+}
+
+static void drop_taken(struct sink_connection *connection)
+{
+    struct bytes_out *in = &connection->in;
+    if (connection->taken == 0)
+        return;
+    memmove(in->data, in->data + connection->taken, in->size - connection->taken);
+    in->size -= connection->taken;
+    connection->taken = 0;
 }
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -266,7 +284,7 @@ static void greet_http2(struct sink_connection *connection)
 {
     struct bytes_out *out = &connection->out;
     connection->is_http2 = true;
-    take(&connection->in, sizeof(preface) - 1);
+    take(connection, sizeof(preface) - 1);
     put_frame(out, SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6); /* streams' windows never close */
     put_window_update(out, 0x7fff0000);
 }
@@ -274,45 +292,45 @@ static void greet_http2(struct sink_connection *connection)
 /* Handles one frame; false: there is no whole one. */
 static bool read_frame(struct sink *sink, struct sink_connection *connection)
 {
-    const struct bytes_out *in = &connection->in;
-    if (in->size < FRAME_HEAD_BYTES)
+    const struct slice in = rest_of(connection);
+    if (in.size < FRAME_HEAD_BYTES)
         return false;
-    size_t size = (size_t)in->data[0] << 16 | (size_t)in->data[1] << 8 | in->data[2];
-    unsigned type = in->data[3];
-    unsigned flags = in->data[4];
-    uint32_t stream = (uint32_t)in->data[5] << 24 | (uint32_t)in->data[6] << 16 |
-                      (uint32_t)in->data[7] << 8 | in->data[8];
-    if (in->size - FRAME_HEAD_BYTES < size)
+    size_t size = (size_t)in.data[0] << 16 | (size_t)in.data[1] << 8 | in.data[2];
+    unsigned type = in.data[3];
+    unsigned flags = in.data[4];
+    uint32_t stream = (uint32_t)in.data[5] << 24 | (uint32_t)in.data[6] << 16 |
+                      (uint32_t)in.data[7] << 8 | in.data[8];
+    if (in.size - FRAME_HEAD_BYTES < size)
         return false;
     if (type == SETTINGS && (flags & ACK) == 0)
         put_frame(&connection->out, SETTINGS, ACK, 0, "", 0);
     if (type == PING && (flags & ACK) == 0)
-        put_frame(&connection->out, PING, ACK, 0, in->data + FRAME_HEAD_BYTES, size);
+        put_frame(&connection->out, PING, ACK, 0, in.data + FRAME_HEAD_BYTES, size);
     if (type == DATA && size > 0) /* a connection's closes after 2 GiB */
         put_window_update(&connection->out, (uint32_t)size);
     if ((type == DATA || type == HEADERS) && (flags & END_STREAM) != 0)
         respond_http2(sink, connection, stream);
-    take(&connection->in, FRAME_HEAD_BYTES + size);
+    take(connection, FRAME_HEAD_BYTES + size);
     return true;
 }
 
 static void understand(struct sink *sink, struct sink_connection *connection)
 {
-    struct bytes_out *in = &connection->in;
+    const struct slice in = rest_of(connection);
     if (connection->is_silent) {
-        bytes_clear(in);
+        bytes_clear(&connection->in);
         return;
     }
-    if (!connection->is_http2 && in->size >= sizeof(preface) - 1 &&
-        memcmp(in->data, preface, sizeof(preface) - 1) == 0)
+    if (!connection->is_http2 && in.size >= sizeof(preface) - 1 &&
+        memcmp(in.data, preface, sizeof(preface) - 1) == 0)
         greet_http2(connection);
     if (connection->is_http2) {
         while (!connection->is_silent && read_frame(sink, connection))
             continue;
         return;
     }
-    for (size_t end = request_end(in); end > 0; end = request_end(in)) {
-        take(in, end);
+    for (size_t end; (end = request_end(rest_of(connection))) > 0;) {
+        take(connection, end);
         respond_http1(sink, connection);
     }
 }
@@ -327,6 +345,7 @@ static void turn_connection(struct sink *sink, struct sink_connection *connectio
     bool has_ended = got == 0 && (events & (POLLIN | POLLHUP | POLLERR)) != 0;
     has_ended |= got < 0 && errno != EAGAIN;
     understand(sink, connection);
+    drop_taken(connection);
     struct bytes_out *out = &connection->out;
     if (out->size > connection->written) {
         ssize_t sent = send(connection->fd, out->data + connection->written,

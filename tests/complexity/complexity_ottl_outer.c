@@ -2,9 +2,11 @@
 /* OTTL where statements of inner records look at outer ones: both the bytes of the outer record and
  * the number of inner ones grow. */
 #include <assert.h>
+#include <string.h>
 
 #include "src/base/buffer.h"
 #include "src/base/error.h"
+#include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/ottl/ottl_runner.h"
 #include "tests/complexity/message.h"
@@ -171,9 +173,51 @@ static struct slice shared_list(size_t n)
     return message_done(&out);
 }
 
+/* A sample that names an attribute n times, and one that names another; keys of n bytes that differ
+ * in the last. */
+static struct slice shared_key(size_t n)
+{
+    enum { SAMPLE_ATTRIBUTES = 2 };
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    char *key = mem_alloc(n + 1);
+    memset(key, 'k', n);
+    key[n] = 0;
+    put_text(&dictionary, STRING_TABLE, "");
+    put_bytes(&dictionary, ATTRIBUTE_TABLE, "", 0);
+    for (unsigned i = 1; i <= 2; i++) {
+        key[n - 1] = (char)('0' + i);
+        put_text(&dictionary, STRING_TABLE, key);
+        size_t begin = dictionary.size;
+        put_number(&dictionary, 1, i);
+        put_bytes(&dictionary, 2, "\012\001v", 3);
+        profile_bytes_wrap(&dictionary, begin, ATTRIBUTE_TABLE);
+    }
+    mem_free(key);
+    for (unsigned i = 1; i <= 2; i++) {
+        size_t begin = out.size;
+        for (size_t j = 0; j < (i == 1 ? n : 1); j++)
+            put_number(&out, SAMPLE_ATTRIBUTES, i);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, PROFILE_ATTRIBUTES, 1);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&dictionary, 0, 2);
+    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
+    profile_bytes_fini(&dictionary);
+    return message_done(&out);
+}
+
 static const struct work_shape profile_shapes[] = {
     {"attributes of a profile", profile_attributes},
     {"a shared list", shared_list},
+};
+
+static const struct work_shape key_shapes[] = {
+    {"a shared key", shared_key},
 };
 
 /* ---- Events of a span ---- */
@@ -272,7 +316,7 @@ STAGE(listed, TRACES, OTTL_SPAN,
 STAGE(kept, TRACES, OTTL_SPAN, "keep_matching_keys(resource.attributes, \"k|t|m\")")
 
 /* OTTL_OUTER_BYTES_MIN counts more in small requests. */
-enum { LARGE_N = 20000 };
+enum { LARGE_N = 20000, KEY_N = 200 * 1000 };
 
 static const struct work_stage large_stages[] = {
     {.name = "lower case", .run = run_lower, .n = LARGE_N, .per_byte_max = 40},
@@ -304,6 +348,28 @@ static const struct work_stage profile_stages[] = {
     {.name = "write a profile", .run = run_written, .n = LARGE_N, .per_byte_max = 130},
 };
 
+STAGE(profile_written, PROFILES, OTTL_PROFILE_SAMPLE, "delete_key(profile.attributes, \"k\")")
+STAGE(named_by_another, PROFILES, OTTL_PROFILE_SAMPLE,
+      "set(cache[\"v\"], profile.attributes[Keys(attributes)[0]])")
+STAGE(set_by_another, PROFILES, OTTL_PROFILE_SAMPLE,
+      "set(profile.attributes[Keys(attributes)[0]], \"w\")")
+
+static const struct work_stage key_stages[] = {
+    {.name = "shared keys of samples", .run = run_sample_written, .n = KEY_N, .per_byte_max = 20},
+    {.name = "shared keys of a profile",
+     .run = run_profile_written,
+     .n = KEY_N,
+     .per_byte_max = 20},
+    {.name = "a shared key that a sample names",
+     .run = run_named_by_another,
+     .n = KEY_N,
+     .per_byte_max = 20},
+    {.name = "a shared key that a sample sets",
+     .run = run_set_by_another,
+     .n = KEY_N,
+     .per_byte_max = 20},
+};
+
 STAGE(counted, TRACES, OTTL_SPAN_EVENT, "set(attributes[\"n\"], Len(span.events))")
 STAGE(counted_changed, TRACES, OTTL_SPAN_EVENT, "set(span.name, \"x\")",
       "set(attributes[\"n\"], Len(span.events))")
@@ -322,6 +388,7 @@ static const struct work_stage event_stages[] = {
 int main(int argc, char **argv)
 {
     return CHECK(span_stages, span_shapes) + CHECK(large_stages, large_shapes) +
-               CHECK(profile_stages, profile_shapes) + CHECK(event_stages, event_shapes) >
+               CHECK(profile_stages, profile_shapes) + CHECK(key_stages, key_shapes) +
+               CHECK(event_stages, event_shapes) >
            0;
 }

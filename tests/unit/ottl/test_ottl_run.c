@@ -1266,6 +1266,50 @@ static void test_outer_limit(void **state)
     batch_unref(batch);
 }
 
+/* A sample that names an attribute with a long key so often that it takes seconds. */
+static void test_shared_keys_have_an_end(void **state)
+{
+    (void)state;
+    enum { KEY_BYTES = 256 * 1024, NAMED = 64 * 1024, JSON_BYTES = KEY_BYTES + 2 * NAMED + 512 };
+    static const char *const statements[STATEMENTS_MAX] = {"delete_key(attributes, \"k\")"};
+    char *json = mem_alloc(JSON_BYTES);
+    size_t size = (size_t)snprintf(
+        json, JSON_BYTES,
+        "{\"dictionary\":{\"stringTable\":[\"\",\"%0*d\"],\"attributeTable\":[{},{\"keyStrindex\":"
+        "1,"
+        "\"value\":{\"stringValue\":\"v\"}}]},\"resourceProfiles\":[{\"scopeProfiles\":[{"
+        "\"profiles\":[{\"samples\":[{\"values\":[\"1\"],\"attributeIndices\":[1",
+        KEY_BYTES, 0);
+    for (size_t i = 1; i < NAMED; i++)
+        size += (size_t)snprintf(json + size, JSON_BYTES - size, ",1");
+    snprintf(json + size, JSON_BYTES - size, "]}]}]}]}]}");
+    struct ottl_plan *plan = plan_of(PROFILES, OTTL_PROFILE_SAMPLE, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_of(PROFILES, json, 0);
+    struct failures failures = {.count = 0};
+    struct ottl_runner runner;
+    mem_free(json);
+    ottl_runner_init(&runner, plan, NULL);
+    runner.on_failure = on_failure;
+    runner.arg = &failures;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(failures.count, 1);
+    assert_non_null(strstr(failures.last, "more than 64 times the request's bytes"));
+    batch_unref(result.batch);
+    /* What a statement on a lane cannot end is another runner's. */
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    runner.lane = lane;
+    result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_TOO_LONG);
+    assert_int_equal(failures.count, 1);
+    lane_destroy(lane);
+    clock_fake_stop();
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
 /* Whatever the time: a long record is for another runner. */
 static void test_long_records_on_a_lane(void **state)
 {
@@ -2007,6 +2051,7 @@ int main(void)
         cmocka_unit_test(test_outer_values),
         cmocka_unit_test(test_outer_limit),
         cmocka_unit_test(test_lane_that_is_held_long),
+        cmocka_unit_test(test_shared_keys_have_an_end),
         cmocka_unit_test(test_long_records_on_a_lane),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
