@@ -288,7 +288,7 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     }
     if (row->name == NULL)
         return fail_path(compiler, tree, type, name);
-    if (keys != NULL && (row->takes_keys & ~OTTL_COPY) == 0)
+    if (keys != NULL && (row->takes_keys & ~(OTTL_COPY | OTTL_SHARED)) == 0)
         return ottl_problem_set(compiler->problem, keys->at,
                                 "\"%s\" is no map or list; it cannot be indexed", row->name);
     if (row->takes_keys == OTTL_ONE_KEY && keys != NULL && keys->next != NULL)
@@ -303,9 +303,9 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
         return false;
     memcpy(text, name, strlen(name) + 1);
     ret->text = slice_of_text(text);
-    /* Attributes of profiles are entries of a dictionary that all share. */
+    /* Attributes and texts of profiles are entries of a dictionary that all share. */
     const bool is_shared = (context == OTTL_PROFILE || context == OTTL_PROFILE_SAMPLE) &&
-                           (row->takes_keys & OTTL_COPY) != 0;
+                           (row->takes_keys & (OTTL_COPY | OTTL_SHARED)) != 0;
     compiler->is_outer = compiler->is_outer || context != compiler->context || is_shared;
     if (row != &cache_row) {
         compiler->uses |= OTTL_CONTEXT_BIT(context);

@@ -45,12 +45,14 @@ struct ottl_path_row {
     bool (*set)(struct ottl_run *run, const struct ottl_path *path, const struct ottl_value *value);
     uint8_t field;      /* of the record: the number in its message; OTTL_ANY_FIELD: it differs;
                            OTTL_NO_FIELD: none that is noted */
-    uint8_t takes_keys; /* true: any number; OTTL_ONE_KEY: none or one; and OTTL_COPY */
+    uint8_t takes_keys; /* true: any number; OTTL_ONE_KEY: none or one; and OTTL_COPY, _SHARED */
 };
 
 enum { OTTL_ANY_FIELD = 255, OTTL_NO_FIELD = 254, OTTL_ONE_KEY = 2 };
 /* Changes to a map or list that get gave are lost unless it is set. */
 enum { OTTL_COPY = 4 };
+/* A text of the dictionary of profiles, which any number of them may name. */
+enum { OTTL_SHARED = 8 };
 
 struct ottl_enum {
     const char *name;

@@ -446,6 +446,7 @@ static bool get_value_type_text(struct ottl_run *run, const struct ottl_path *pa
         return ottl_run_fail(run, "path \"%s\" with strindex %d is out of range", path->row->name,
                              index);
     *ret = ottl_string(text);
+    ottl_run_work(run, text.size); /* all profiles may name it */
     return true;
 }
 
@@ -583,16 +584,16 @@ static bool set_payload(struct ottl_run *run, const struct ottl_path *path,
 
 static const struct ottl_path_row profile_rows[] = {
     {"sample_type", get_value_type, set_value_type, SAMPLE_TYPE, false},
-    {"sample_type.type", get_value_type_text, set_value_type_text, SAMPLE_TYPE, false},
-    {"sample_type.unit", get_value_type_text, set_value_type_text, SAMPLE_TYPE, false},
+    {"sample_type.type", get_value_type_text, set_value_type_text, SAMPLE_TYPE, OTTL_SHARED},
+    {"sample_type.unit", get_value_type_text, set_value_type_text, SAMPLE_TYPE, OTTL_SHARED},
     {"sample", get_samples, set_samples, OTTL_NO_FIELD, false},
     {"time_unix_nano", ottl_get_nanoseconds, ottl_set_nanoseconds, TIME, false},
     {"time", ottl_get_moment, ottl_set_moment, TIME, false},
     {"duration_unix_nano", get_varint, set_duration, DURATION, false},
     {"duration", get_varint, set_duration, DURATION, false},
     {"period_type", get_value_type, set_value_type, PERIOD_TYPE, false},
-    {"period_type.type", get_value_type_text, set_value_type_text, PERIOD_TYPE, false},
-    {"period_type.unit", get_value_type_text, set_value_type_text, PERIOD_TYPE, false},
+    {"period_type.type", get_value_type_text, set_value_type_text, PERIOD_TYPE, OTTL_SHARED},
+    {"period_type.unit", get_value_type_text, set_value_type_text, PERIOD_TYPE, OTTL_SHARED},
     {"period", get_varint, set_period, PERIOD, false},
     {"profile_id", get_id, set_id, PROFILE_ID, false},
     {"profile_id.string", ottl_get_trace_id_text, set_id_text, PROFILE_ID, false},

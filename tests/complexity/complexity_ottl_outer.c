@@ -216,6 +216,35 @@ static const struct work_shape profile_shapes[] = {
     {"a shared list", shared_list},
 };
 
+/* n profiles whose type of samples has a name of n bytes. */
+static struct slice shared_type(size_t n)
+{
+    enum { SAMPLE_TYPE = 1 };
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    char *name = mem_alloc(n + 1);
+    memset(name, 't', n);
+    name[n] = 0;
+    put_text(&dictionary, STRING_TABLE, "");
+    put_text(&dictionary, STRING_TABLE, name);
+    mem_free(name);
+    for (size_t i = 0; i < n; i++) {
+        const size_t profile = out.size;
+        put_bytes(&out, SAMPLE_TYPE, "\010\001", 2);
+        profile_bytes_wrap(&out, profile, 2);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&dictionary, 0, 2);
+    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
+    profile_bytes_fini(&dictionary);
+    return message_done(&out);
+}
+
+static const struct work_shape type_shapes[] = {
+    {"a shared type", shared_type},
+};
+
 static const struct work_shape key_shapes[] = {
     {"a shared key", shared_key},
 };
@@ -370,6 +399,15 @@ static const struct work_stage key_stages[] = {
      .per_byte_max = 20},
 };
 
+STAGE(type_read, PROFILES, OTTL_PROFILE,
+      "set(profile.time_unix_nano, 7) where ToUpperCase(profile.sample_type.type) == \"CPU\"")
+STAGE(type_set, PROFILES, OTTL_PROFILE, "set(profile.sample_type.unit, profile.sample_type.type)")
+
+static const struct work_stage type_stages[] = {
+    {.name = "shared types", .run = run_type_read, .n = KEY_N, .per_byte_max = 170},
+    {.name = "shared types that are set", .run = run_type_set, .n = KEY_N, .per_byte_max = 90},
+};
+
 STAGE(counted, TRACES, OTTL_SPAN_EVENT, "set(attributes[\"n\"], Len(span.events))")
 STAGE(counted_changed, TRACES, OTTL_SPAN_EVENT, "set(span.name, \"x\")",
       "set(attributes[\"n\"], Len(span.events))")
@@ -389,6 +427,6 @@ int main(int argc, char **argv)
 {
     return CHECK(span_stages, span_shapes) + CHECK(large_stages, large_shapes) +
                CHECK(profile_stages, profile_shapes) + CHECK(key_stages, key_shapes) +
-               CHECK(event_stages, event_shapes) >
+               CHECK(type_stages, type_shapes) + CHECK(event_stages, event_shapes) >
            0;
 }
