@@ -1270,7 +1270,7 @@ static void test_outer_limit(void **state)
 static void test_shared_keys_have_an_end(void **state)
 {
     (void)state;
-    enum { KEY_BYTES = 256 * 1024, NAMED = 64 * 1024, JSON_BYTES = KEY_BYTES + 2 * NAMED + 512 };
+    enum { KEY_BYTES = 256 * 1024, NAMED = 32 * 1024, JSON_BYTES = KEY_BYTES + 2 * NAMED + 512 };
     static const char *const statements[STATEMENTS_MAX] = {"delete_key(attributes, \"k\")"};
     char *json = mem_alloc(JSON_BYTES);
     size_t size = (size_t)snprintf(
