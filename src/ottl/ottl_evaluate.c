@@ -68,7 +68,8 @@ bool ottl_run_spend(struct ottl_run *run, uint64_t bytes)
     return run->work_left > 0 ||
            ottl_run_fail(run,
                          "statements have read more than %d times the request's bytes in records "
-                         "around theirs, such as the Resource of spans",
+                         "around theirs, such as the Resource of spans, or in the dictionary of "
+                         "profiles",
                          OTTL_OUTER_FACTOR_MAX);
 }
 
