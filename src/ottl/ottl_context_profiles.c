@@ -80,14 +80,19 @@ static bool decode(struct ottl_run *run, struct slice encoded, struct ottl_value
     return true;
 }
 
-/* Whether a key of the dictionary, in *ret, is that one. False: nothing is left for comparing. */
-static bool compare_key(struct ottl_run *run, struct slice found, struct slice key, bool *ret)
+/* Counts that a key of the dictionary is read. Short ones take no longer than their index. False:
+ * nothing is left; the run's error is set. */
+static bool spend_key(struct ottl_run *run, struct slice key)
 {
-    *ret = found.size == key.size;
-    if (!*ret)
-        return true;
+    enum { SHORT_BYTES = 64 };
+    return key.size <= SHORT_BYTES || ottl_run_spend(run, key.size);
+}
+
+/* Sets *ret to whether the keys are equal. False: nothing is left for reading them. */
+static bool compare_keys(struct ottl_run *run, struct slice found, struct slice key, bool *ret)
+{
     *ret = slice_equal(found, key);
-    return ottl_run_spend(run, key.size);
+    return found.size != key.size || spend_key(run, key);
 }
 
 /* A copy of the attributes as a map: of equal keys the last value counts, at the first's place. */
@@ -105,7 +110,7 @@ static struct ottl_map *copy_attributes(struct ottl_run *run, const struct ottl_
         struct slice key;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &key))
             return NULL;
-        if (!ottl_run_spend(run, key.size) || !decode(run, attribute.value, &value))
+        if (!spend_key(run, key) || !decode(run, attribute.value, &value))
             return NULL;
         if (!ottl_map_put(map, key, &value))
             map = NULL;
@@ -126,12 +131,12 @@ static bool get_attribute(struct ottl_run *run, const struct ottl_dictionary *di
     for (uint32_t i = 0; i < indices->count; i++) {
         struct ottl_dictionary_attribute attribute;
         struct slice other;
-        bool is_it;
+        bool is_equal;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
             return false;
-        if (!compare_key(run, other, key, &is_it))
+        if (!compare_keys(run, other, key, &is_equal))
             return false;
-        if (!is_it)
+        if (!is_equal)
             continue;
         found = attribute.value;
         *ret_exists = true;
@@ -168,7 +173,7 @@ static bool index_of(struct ottl_run *run, struct slice key, const struct ottl_v
                      int32_t *ret_key, int32_t *ret)
 {
     ottl_run_charge(run, value);
-    if (!ottl_run_spend(run, key.size))
+    if (!spend_key(run, key))
         return false;
     return (ottl_dictionary_put_string(run->dictionary, key, ret_key) &&
             ottl_dictionary_put_attribute(run->dictionary, run->memory, *ret_key, value, ret)) ||
@@ -211,12 +216,12 @@ static bool find_attribute(struct ottl_run *run, const struct ottl_dictionary *d
     for (uint32_t i = 0; i < indices->count; i++) {
         struct ottl_dictionary_attribute attribute;
         struct slice other;
-        bool is_it;
+        bool is_equal;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
             return false;
-        if (!compare_key(run, other, key, &is_it))
+        if (!compare_keys(run, other, key, &is_equal))
             return false;
-        if (is_it)
+        if (is_equal)
             return decode(run, attribute.value, ret);
     }
     return true;

@@ -62,15 +62,19 @@ void ottl_run_work(struct ottl_run *run, uint64_t bytes)
     run->work_left -= bytes < run->work_left ? bytes : run->work_left;
 }
 
-bool ottl_run_spend(struct ottl_run *run, uint64_t bytes)
+bool ottl_run_fail_used_up(struct ottl_run *run)
 {
-    ottl_run_work(run, bytes);
-    return run->work_left > 0 ||
-           ottl_run_fail(run,
+    return ottl_run_fail(run,
                          "statements have read more than %d times the request's bytes in records "
                          "around theirs, such as the Resource of spans, or in the dictionary of "
                          "profiles",
                          OTTL_OUTER_FACTOR_MAX);
+}
+
+bool ottl_run_spend(struct ottl_run *run, uint64_t bytes)
+{
+    ottl_run_work(run, bytes);
+    return run->work_left > 0 || ottl_run_fail_used_up(run);
 }
 
 /* The size of a map, which is the attributes of a record as they came, or any other. */

@@ -139,8 +139,10 @@ bool ottl_run_no_budget(struct ottl_run *run, uint64_t bytes);
 /* Counts what was read of a record around that of the statement, or of a dictionary: the runner
  * lets no such statement run once nothing is left. */
 void ottl_run_work(struct ottl_run *run, uint64_t bytes);
-/* The same within a statement that may read so much many times. False, with the run's error set:
- * nothing is left. */
+/* Sets the run's error to that nothing is left. Returns false. */
+bool ottl_run_fail_used_up(struct ottl_run *run);
+/* ottl_run_work of what one statement may read any number of times. False, with the run's error
+ * set: nothing is left. */
 bool ottl_run_spend(struct ottl_run *run, uint64_t bytes);
 /* ottl_run_work of a value. */
 void ottl_run_charge(struct ottl_run *run, const struct ottl_value *value);

@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) bool edit(
 static __attribute__((noinline)) int fail_used_up(struct ottl_runner *runner)
 {
     runner->is_too_long = runner->lane != NULL;
-    (void)ottl_run_spend(&runner->run, 0);
+    ottl_run_fail_used_up(&runner->run);
     return OTTL_FAILED;
 }
 

@@ -108,6 +108,17 @@ static const struct work_shape large_shapes[] = {
 
 enum { STRING_TABLE = 5, ATTRIBUTE_TABLE = 6, PROFILE_ATTRIBUTES = 11, VALUES = 4 };
 
+/* Puts the profiles into a scope, and the dictionary behind them. */
+static struct slice profiles_done(struct profile_bytes *out, struct profile_bytes *dictionary)
+{
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 1);
+    profile_bytes_wrap(dictionary, 0, 2);
+    profile_bytes_add(out, profile_bytes_slice(dictionary));
+    profile_bytes_fini(dictionary);
+    return message_done(out);
+}
+
 /* With n attributes and n samples. */
 static struct slice profile_attributes(size_t n)
 {
@@ -131,12 +142,7 @@ static struct slice profile_attributes(size_t n)
     for (size_t i = 0; i < n; i++)
         put_number(&out, PROFILE_ATTRIBUTES, 1 + i);
     profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 1);
-    profile_bytes_wrap(&dictionary, 0, 2);
-    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
-    profile_bytes_fini(&dictionary);
-    return message_done(&out);
+    return profiles_done(&out, &dictionary);
 }
 
 /* Samples with an attribute that is asked for, and a list of n items that is not. */
@@ -165,12 +171,7 @@ static struct slice shared_list(size_t n)
         profile_bytes_wrap(&out, begin, 2);
     }
     profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 1);
-    profile_bytes_wrap(&dictionary, 0, 2);
-    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
-    profile_bytes_fini(&dictionary);
-    return message_done(&out);
+    return profiles_done(&out, &dictionary);
 }
 
 /* A sample that names an attribute n times, and one that names another; keys of n bytes that differ
@@ -203,12 +204,7 @@ static struct slice shared_key(size_t n)
     for (size_t i = 0; i < n; i++)
         put_number(&out, PROFILE_ATTRIBUTES, 1);
     profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 1);
-    profile_bytes_wrap(&dictionary, 0, 2);
-    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
-    profile_bytes_fini(&dictionary);
-    return message_done(&out);
+    return profiles_done(&out, &dictionary);
 }
 
 static const struct work_shape profile_shapes[] = {
@@ -233,12 +229,7 @@ static struct slice shared_type(size_t n)
         put_bytes(&out, SAMPLE_TYPE, "\010\001", 2);
         profile_bytes_wrap(&out, profile, 2);
     }
-    profile_bytes_wrap(&out, 0, 2);
-    profile_bytes_wrap(&out, 0, 1);
-    profile_bytes_wrap(&dictionary, 0, 2);
-    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
-    profile_bytes_fini(&dictionary);
-    return message_done(&out);
+    return profiles_done(&out, &dictionary);
 }
 
 static const struct work_shape type_shapes[] = {
@@ -405,7 +396,7 @@ STAGE(type_set, PROFILES, OTTL_PROFILE, "set(profile.sample_type.unit, profile.s
 
 static const struct work_stage type_stages[] = {
     {.name = "shared types", .run = run_type_read, .n = KEY_N, .per_byte_max = 170},
-    {.name = "shared types that are set", .run = run_type_set, .n = KEY_N, .per_byte_max = 90},
+    {.name = "shared types that are set", .run = run_type_set, .n = KEY_N, .per_byte_max = 20},
 };
 
 STAGE(counted, TRACES, OTTL_SPAN_EVENT, "set(attributes[\"n\"], Len(span.events))")

@@ -509,7 +509,7 @@ MUTANTS = [
            "census.has_payload = field.content_bytes > 0;", "census.has_payload = false;",
            ("test_filter_pipeline",)),
     Mutant("ottl: keys of a profile's dictionary are counted", "src/ottl/ottl_context_profiles.c",
-           "if (!ottl_run_spend(run, key.size) || !decode(run, attribute.value, &value))",
+           "if (!spend_key(run, key) || !decode(run, attribute.value, &value))",
            "if (!decode(run, attribute.value, &value))", ("test_ottl_run",)),
     Mutant("ottl: a statement that uses up a lane's share goes elsewhere", "src/ottl/ottl_runner.c",
            "return is_used_up ? fail_used_up(runner) : result;", "(void)is_used_up;\n    return result;",

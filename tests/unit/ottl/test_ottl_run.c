@@ -1275,9 +1275,9 @@ static void test_shared_keys_have_an_end(void **state)
     char *json = mem_alloc(JSON_BYTES);
     size_t size = (size_t)snprintf(
         json, JSON_BYTES,
-        "{\"dictionary\":{\"stringTable\":[\"\",\"%0*d\"],\"attributeTable\":[{},{\"keyStrindex\":"
-        "1,"
-        "\"value\":{\"stringValue\":\"v\"}}]},\"resourceProfiles\":[{\"scopeProfiles\":[{"
+        "{\"dictionary\":{\"stringTable\":[\"\",\"%0*d\"],"
+        "\"attributeTable\":[{},{\"keyStrindex\":1,\"value\":{\"stringValue\":\"v\"}}]},"
+        "\"resourceProfiles\":[{\"scopeProfiles\":[{"
         "\"profiles\":[{\"samples\":[{\"values\":[\"1\"],\"attributeIndices\":[1",
         KEY_BYTES, 0);
     for (size_t i = 1; i < NAMED; i++)
