@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The deltatocumulative processor, from YAML to JSON: what becomes of the points of one stream, one
  * request after another. The expected sums are those of the Go collector. */
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -212,22 +210,6 @@ static void note_outcome(struct receipt *receipt, const struct outcome *outcome,
     *(unsigned *)arg += outcome->verdict == ACCEPTED;
 }
 
-/* Work that holds up the helper until it may go on. */
-struct gate {
-    struct helper_work work;
-    sem_t opens;
-};
-
-static void wait_at(struct helper_work *work)
-{
-    assert_int_equal(sem_wait(&((struct gate *)work)->opens), 0);
-}
-
-static void pass(struct helper_work *work)
-{
-    assert_int_equal(sem_destroy(&((struct gate *)work)->opens), 0);
-}
-
 /* Sends points in two requests, with so many bytes more, before the helper begins with the first.
  * All are added to sums. */
 static void expect_added(const char *const points[static 2], const int more[static 2],
@@ -236,12 +218,11 @@ static void expect_added(const char *const points[static 2], const int more[stat
     enum { TEXT_MAX = 1024 };
     struct harness *h = record_harness("deltatocumulative", "{}", METRICS);
     struct component *stage = harness_processor(h, "deltatocumulative", METRICS);
-    struct gate gate = {.work = {.run = wait_at, .done = pass}};
+    struct harness_gate gate;
     struct receipt receipts[2];
     unsigned accepted = 0;
     char *json = mem_alloc(HELPED_BYTES_MIN + TEXT_MAX);
-    assert_int_equal(sem_init(&gate.opens, 0, 0), 0);
-    lane_help(stage->lane, &gate.work);
+    harness_close_gate(h, 0, &gate);
     for (size_t i = 0; i < 2; i++) {
         snprintf(
             json, HELPED_BYTES_MIN + TEXT_MAX,
@@ -255,7 +236,7 @@ static void expect_added(const char *const points[static 2], const int more[stat
         batch_unref(batch);
     }
     mem_free(json);
-    assert_int_equal(sem_post(&gate.opens), 0);
+    harness_open_gate(&gate);
     harness_turn_helped(h, 0);
     free(record_output(h, METRICS));
     assert_int_equal(accepted, 2);

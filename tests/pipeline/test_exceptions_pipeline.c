@@ -298,6 +298,8 @@ static void a_stop_waits_for_the_helpers_of_all_lanes(void **state)
     struct receipt receipt;
     bool have_stopped = false;
     struct stop_latch latch = {.fn = on_both_stopped, .arg = &have_stopped, .pending = 2};
+    struct harness_gate gate;
+    harness_close_gate(h, 1, &gate);
     receipt_init(&receipt, count_taken, second);
     ledger_receive(second->ledger, batch, 1);
     component_consume(second, batch, &receipt);
@@ -305,6 +307,7 @@ static void a_stop_waits_for_the_helpers_of_all_lanes(void **state)
     first->factory->stop(first);
     second->factory->stop(second);
     assert_int_equal(latch.pending, 2);
+    harness_open_gate(&gate);
     harness_turn(h);
     assert_int_equal(a->held_count, 1);
     assert_false(have_stopped);

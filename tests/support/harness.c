@@ -4,7 +4,6 @@
 
 #include "src/base/counter.h"
 #include "src/base/error.h"
-#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
 #include "src/config/config.h"
@@ -20,7 +19,6 @@
 
 #include <assert.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -336,6 +334,28 @@ void harness_turn_helped(struct harness *harness, unsigned lane)
     until.tv_sec += WAIT_S;
     assert_int_equal(sem_timedwait(&barrier.reached, &until), 0);
     harness_turn(harness);
+}
+
+static void wait_at(struct helper_work *work)
+{
+    assert_int_equal(sem_wait(&((struct harness_gate *)work)->opens), 0);
+}
+
+static void go_through(struct helper_work *work)
+{
+    assert_int_equal(sem_destroy(&((struct harness_gate *)work)->opens), 0);
+}
+
+void harness_close_gate(struct harness *harness, unsigned lane, struct harness_gate *gate)
+{
+    *gate = (struct harness_gate){.work = {.run = wait_at, .done = go_through}};
+    assert_int_equal(sem_init(&gate->opens, 0, 0), 0);
+    lane_help(harness->lanes[lane], &gate->work);
+}
+
+void harness_open_gate(struct harness_gate *gate)
+{
+    assert_int_equal(sem_post(&gate->opens), 0);
 }
 
 void harness_refuse_two(struct harness *harness, struct component *stage,

@@ -4,11 +4,13 @@
  * may be in flight and the budget must be whole again. One thread. */
 #pragma once
 
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/clock.h"
+#include "src/base/lane.h"
 #include "src/base/signal_kind.h"
 #include "src/base/slice.h"
 #include "src/core/ledger.h"
@@ -17,7 +19,6 @@
 struct client_info;
 struct config;
 struct journal;
-struct lane;
 struct service;
 
 enum {
@@ -102,6 +103,17 @@ void harness_turn(struct harness *harness);
 void harness_advance(struct harness *harness, uint64_t by_ns);
 /* Waits until the helper of that lane has done all that it was given; then turns. */
 void harness_turn_helped(struct harness *harness, unsigned lane);
+
+/* Keeps the helper of a lane from all that it is given afterwards, until the gate opens; the lane
+ * must not turn before. The gate must live until the lane has turned after that. */
+struct harness_gate {
+    struct helper_work work; /* first */
+    sem_t opens;
+};
+
+void harness_close_gate(struct harness *harness, unsigned lane, struct harness_gate *gate);
+void harness_open_gate(struct harness_gate *gate);
+
 /* Two requests that a stage on lane 0 leaves to the helper and refuses: what the lane hears of
  * each, once the helper has done both. */
 void harness_refuse_two(struct harness *harness, struct component *stage,
