@@ -44,8 +44,9 @@ struct options {
     const char *output;  /* directory of findings */
     const char *results; /* file of JSON lines, or NULL */
     const char *commit;
-    const char *replay; /* a finding's directory, or NULL */
-    const char *config; /* for all seeds; NULL: drawn for each */
+    const char *replay;     /* a finding's directory, or NULL */
+    const char *turn_watch; /* the library, or NULL */
+    const char *config;     /* for all seeds; NULL: drawn for each */
     uint64_t seed;
     uint64_t rounds;
     unsigned sessions;
@@ -60,6 +61,7 @@ struct attack {
     const struct options *options;
     struct daemon daemon;
     struct sink *sink;
+    struct threads *threads; /* NULL: they are not watched */
     struct session_maker *maker;
     uint64_t now_ns;
     uint64_t rounds;
@@ -116,6 +118,8 @@ static bool start(struct attack *attack, const char *config_path,
 {
     snprintf(attack->daemon.log_path, sizeof(attack->daemon.log_path), "%s/daemon.log",
              attack->options->output);
+    if (attack->threads != NULL)
+        threads_begin(attack->threads);
     return daemon_start(&attack->daemon, attack->options->executable, config_path,
                         sink_port(attack->sink), verdict);
 }
@@ -193,7 +197,7 @@ static bool play(struct attack *attack, const char *config_path, uint64_t seed,
     struct session session = {.requests = 0};
     sink_begin(attack->sink, seed, hostile_of(attack, seed));
     bool is_fine = start(attack, config_path, verdict);
-    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink);
+    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink, attack->threads);
     for (size_t i = 0; i < count && is_fine; i++) {
         session_make(attack->maker, seed, numbers[i], &session);
         traffic_send(traffic, &session, numbers[i]);
@@ -347,6 +351,10 @@ static void add_figures(struct traffic_figures *sum, const struct traffic_figure
         sum->statuses[i] += figures->statuses[i];
     if (figures->stall_ns_max > sum->stall_ns_max)
         sum->stall_ns_max = figures->stall_ns_max;
+    if (figures->threads.turn_ns_max > sum->threads.turn_ns_max)
+        sum->threads.turn_ns_max = figures->threads.turn_ns_max;
+    if (figures->threads.work_ns_max > sum->threads.work_ns_max)
+        sum->threads.work_ns_max = figures->threads.work_ns_max;
     sum->calmed += figures->calmed;
 }
 
@@ -386,7 +394,7 @@ static void run_round(struct attack *attack, uint64_t seed)
     }
     sink_begin(attack->sink, seed, hostile_of(attack, seed));
     bool is_fine = start(attack, config_path, verdict);
-    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink);
+    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink, attack->threads);
     uint64_t reload_at = seed % 3 == 0 ? attack->options->sessions / 2 : UINT64_MAX;
     while (is_fine && sent < attack->options->sessions && !is_over(attack)) {
         if (sent == reload_at)
@@ -421,7 +429,8 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
              "\"sessions_per_seed\": %u, \"sessions\": %llu, \"requests\": %llu, \"bytes\": %llu, "
              "\"daemon_cpu_s\": %.1f, \"generator_cpu_s\": %.1f, \"http1_statuses\": "
              "{\"1xx\": %llu, \"2xx\": %llu, \"3xx\": %llu, \"4xx\": %llu, \"5xx\": %llu}, "
-             "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
+             "\"http2_streams\": %llu, \"longest_hold_cpu_s\": %.2f, \"longest_turn_cpu_s\": %.2f, "
+             "\"longest_work_cpu_s\": %.2f, \"rss_mib_max\": %llu, "
              "\"calmed\": %llu, \"findings\": %u}\n",
              options->commit, (unsigned long long)attack->first_seed, (unsigned long long)last_seed,
              options->sessions, (unsigned long long)sum->sessions,
@@ -430,6 +439,7 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
              (unsigned long long)sum->statuses[2], (unsigned long long)sum->statuses[3],
              (unsigned long long)sum->statuses[4], (unsigned long long)sum->statuses[5],
              (unsigned long long)sum->streams, (double)sum->stall_ns_max / 1e9,
+             (double)sum->threads.turn_ns_max / 1e9, (double)sum->threads.work_ns_max / 1e9,
              (unsigned long long)(attack->daemon.rss_bytes_seen >> 20),
              (unsigned long long)sum->calmed, findings);
     printf("%s", line);
@@ -547,7 +557,7 @@ static int replay(struct attack *attack, const char *directory)
     snprintf(config_path, sizeof(config_path), "%s/config.yaml", directory);
     sink_begin(attack->sink, 0, 0);
     bool is_fine = start(attack, config_path, verdict);
-    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink);
+    struct traffic *traffic = traffic_create(&attack->daemon, attack->sink, attack->threads);
     for (int i = 0; i < count; i++) {
         bool is_read = read_session(directory, names[i]->d_name, &session);
         assert(is_read);
@@ -602,7 +612,8 @@ static const char usage[] =
     "usage: attack --daemon PROGRAM [--output DIRECTORY] [--seed N] [--rounds N] [--sessions N]\n"
     "              [--seconds S] [--cpu-seconds S] [--resident-mib M] [--now NANOSECONDS] "
     "[--results FILE]\n"
-    "              [--commit TEXT] [--replay DIRECTORY] [--config FILE] [--valid]\n";
+    "              [--commit TEXT] [--replay DIRECTORY] [--config FILE] [--valid] "
+    "[--turn-watch LIBRARY]\n";
 
 static bool read_options(int count, char **arguments, struct options *options)
 {
@@ -621,6 +632,7 @@ static bool read_options(int count, char **arguments, struct options *options)
         {"replay", required_argument, NULL, 'p'},
         {"config", required_argument, NULL, 'f'},
         {"valid", no_argument, NULL, 'v'},
+        {"turn-watch", required_argument, NULL, 'l'},
         {NULL, 0, NULL, 0},
     };
     for (int option; (option = getopt_long(count, arguments, "", names, NULL)) != -1;) {
@@ -667,6 +679,9 @@ static bool read_options(int count, char **arguments, struct options *options)
         case 'v':
             options->is_valid = true;
             break;
+        case 'l':
+            options->turn_watch = optarg;
+            break;
         default:
             return false;
         }
@@ -694,9 +709,15 @@ int main(int count, char **arguments)
                             .begun_ns = clock_now_ns(),
                             .daemon.rss_bytes_max = options.resident_mib << 20};
     attack.sink = sink_create();
+    if (options.turn_watch != NULL) {
+        char path[DAEMON_PATH_MAX];
+        snprintf(path, sizeof(path), "%s/turns", options.output);
+        attack.threads = threads_create(options.turn_watch, path);
+    }
     attack.maker = session_maker_create(attack.now_ns, options.is_valid);
     int result = options.replay != NULL ? replay_all(&attack) : run(&attack);
     session_maker_destroy(attack.maker);
     sink_destroy(attack.sink);
+    threads_destroy(attack.threads);
     return result;
 }

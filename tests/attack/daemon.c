@@ -29,7 +29,8 @@ enum { STARTS_MAX = 5, START_MS = 60000, LOOK_MS = 10, PAGE_BYTES_MAX = 1 << 20,
  * an abort, whose stack shows where a lane hangs. */
 static const char asan_options[] =
     "handle_abort=1:detect_leaks=1:exitcode=99:quarantine_size_mb=32:allocator_may_return_null=0:"
-    "max_allocation_size_mb=1024:print_summary=1";
+    "max_allocation_size_mb=1024:print_summary=1:"
+    "verify_asan_link_order=0"; /* what is preloaded to watch turns stands before it */
 static const char ubsan_options[] = "print_stacktrace=1:halt_on_error=1";
 
 static uint16_t free_port(void)

@@ -55,6 +55,7 @@ struct link {
 struct traffic {
     struct daemon *daemon;
     struct sink *sink;
+    struct threads *threads; /* NULL: they are not watched */
     struct link links[LINKS_MAX];
     struct link watch;     /* asks for the page */
     uint64_t watch_cpu_ns; /* lane 0's CPU time when it was asked for */
@@ -67,11 +68,12 @@ struct traffic {
     struct traffic_figures figures;
 };
 
-struct traffic *traffic_create(struct daemon *daemon, struct sink *sink)
+struct traffic *traffic_create(struct daemon *daemon, struct sink *sink, struct threads *threads)
 {
     struct traffic *traffic = mem_zalloc(sizeof(*traffic));
     traffic->daemon = daemon;
     traffic->sink = sink;
+    traffic->threads = threads;
     for (unsigned i = 0; i < LINKS_MAX; i++)
         traffic->links[i].fd = -1;
     traffic->watch.fd = -1;
@@ -328,12 +330,28 @@ static void turn_clock(struct traffic *traffic)
     traffic->starved_ns = starved_ns;
 }
 
+static bool look_at_threads(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
+{
+    struct traffic_figures *figures = &traffic->figures;
+    uint64_t bytes_open = 0;
+    for (unsigned i = 0; i < LINKS_MAX; i++)
+        if (traffic->links[i].fd >= 0)
+            bytes_open += traffic->links[i].sent;
+    if (threads_look(traffic->threads, traffic->daemon->pid, figures->bytes, bytes_open,
+                     &figures->threads, verdict))
+        return true;
+    daemon_signal(traffic->daemon, SIGABRT);
+    return false;
+}
+
 static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX])
 {
     struct traffic_figures *figures = &traffic->figures;
     if (!daemon_lives(traffic->daemon, verdict))
         return false;
     if (!daemon_watch_memory(traffic->daemon, verdict))
+        return false;
+    if (traffic->threads != NULL && !look_at_threads(traffic, verdict))
         return false;
     if (traffic->watch.fd < 0) {
         ask_for_page(traffic);

@@ -9,6 +9,7 @@
 #include "tests/attack/daemon.h"
 #include "tests/attack/session.h"
 #include "tests/attack/sink.h"
+#include "tests/attack/threads.h"
 
 /* Links in all, and those of clients that are prompt: others do not keep them waiting. */
 enum { LINKS_MAX = 48, PROMPT_LINKS_MAX = 8, STATUS_CLASSES = 6 };
@@ -20,12 +21,14 @@ struct traffic_figures {
     uint64_t statuses[STATUS_CLASSES]; /* of HTTP/1.1 by their first digit */
     uint64_t streams;                  /* of HTTP/2 that were ended */
     uint64_t stall_ns_max; /* longest CPU time of lane 0 in which a page had no response */
+    struct threads_figures threads;
     uint64_t calmed; /* lives in which the back-end had to turn good before slow sessions ended */
 };
 
 struct traffic;
 
-struct traffic *traffic_create(struct daemon *daemon, struct sink *sink);
+/* Of a daemon that has started. threads: NULL, or its threads are watched, too. */
+struct traffic *traffic_create(struct daemon *daemon, struct sink *sink, struct threads *threads);
 void traffic_destroy(struct traffic *traffic);
 /* Begins with a session; its bytes are copied. Only when there is room. */
 bool traffic_has_room(const struct traffic *traffic);

@@ -4,34 +4,27 @@
  * (TURN_WATCH_FILE, of TURN_WATCH_SLOTS slots). What other processes take from the CPU meanwhile
  * does not count. Any thread. */
 #define _GNU_SOURCE
+#include "tests/support/turn_watch.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TURN_WATCH_SLOTS = 64, NS_PER_S = 1000000000 };
-
-/* One thread with an event loop. The test sets all to 0 to begin anew. */
-struct slot {
-    _Atomic uint64_t longest_ns; /* of one turn */
-    _Atomic uint64_t total_ns;
-    _Atomic uint64_t turns;
-};
+enum { NS_PER_S = 1000000000 };
 
 typedef int (*epoll_wait_fn)(int, struct epoll_event *, int, int);
 typedef int (*epoll_pwait_fn)(int, struct epoll_event *, int, int, const sigset_t *);
 
-static struct slot *slots;
+static struct turn_watch_slot *slots;
 static epoll_wait_fn real_epoll_wait;
 static epoll_pwait_fn real_epoll_pwait;
 static _Atomic unsigned slots_used;
-static _Thread_local struct slot *own_slot;
+static _Thread_local struct turn_watch_slot *own_slot;
 static _Thread_local uint64_t began_ns;
 
 __attribute__((constructor)) static void open_slots(void)
@@ -42,8 +35,8 @@ __attribute__((constructor)) static void open_slots(void)
     int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         abort();
-    void *room = mmap(NULL, TURN_WATCH_SLOTS * sizeof(struct slot), PROT_READ | PROT_WRITE,
-                      MAP_SHARED, fd, 0);
+    void *room =
+        mmap(NULL, TURN_WATCH_SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (room == MAP_FAILED || real_epoll_wait == NULL || real_epoll_pwait == NULL)
         abort();
@@ -61,13 +54,21 @@ static void end_turn(void)
 {
     if (own_slot == NULL) {
         own_slot = &slots[atomic_fetch_add(&slots_used, 1) % TURN_WATCH_SLOTS];
+        atomic_store(&own_slot->thread, (uint64_t)gettid());
         return; /* what came before the first wait is the start */
     }
     uint64_t spent_ns = cpu_ns() - began_ns;
+    atomic_store(&own_slot->began_ns, 0);
     atomic_fetch_add(&own_slot->turns, 1);
     atomic_fetch_add(&own_slot->total_ns, spent_ns);
     if (spent_ns > atomic_load(&own_slot->longest_ns))
         atomic_store(&own_slot->longest_ns, spent_ns);
+}
+
+static void begin_turn(void)
+{
+    began_ns = cpu_ns();
+    atomic_store(&own_slot->began_ns, began_ns);
 }
 
 /* libuv calls the one or the other, by what signals are to be masked. A release build hides
@@ -78,7 +79,7 @@ EXPORTED int epoll_wait(int fd, struct epoll_event *events, int count, int timeo
 {
     end_turn();
     int ready = real_epoll_wait(fd, events, count, timeout);
-    began_ns = cpu_ns();
+    begin_turn();
     return ready;
 }
 
@@ -87,6 +88,6 @@ EXPORTED int epoll_pwait(int fd, struct epoll_event *events, int count, int time
 {
     end_turn();
     int ready = real_epoll_pwait(fd, events, count, timeout, mask);
-    began_ns = cpu_ns();
+    begin_turn();
     return ready;
 }

@@ -8,7 +8,7 @@ import struct
 import tempfile
 
 SLOTS = 64
-SLOT = struct.Struct("=QQQ")  # as in turn_watch.c: the longest, all, how many; ns
+SLOT = struct.Struct("=QQQQQ")  # as in turn_watch.h: the longest, all, how many, and more; ns
 
 
 class TurnWatch:
