@@ -16,6 +16,7 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/pattern.h"
 #include "src/core/batch.h"
 #include "src/explore/flame_tree.h"
 #include "src/join/index/join_store.h"
@@ -755,17 +756,38 @@ static void run_cut_by_bytes(struct slice request)
     cut(request, (struct otlp_limit){.bytes_max = 300});
 }
 
+static void shape(const struct profile_limit_rules *rules, struct slice request)
+{
+    struct profile_limit_figures figures;
+    struct profile_normalized normalized = pass(request);
+    work_begin();
+    struct buffer *shaped = profile_limit(rules, normalized.request, NULL, NULL, &figures);
+    work_end();
+    buffer_unref(shaped);
+    buffer_unref(normalized.owner);
+}
+
 static void run_shape(struct slice request)
 {
     static const struct profile_limit_rules rules = {
         .depth_max = 3, .samples_max = 1000, .label_values_max = 10};
-    struct profile_limit_figures figures;
-    struct profile_normalized normalized = pass(request);
-    work_begin();
-    struct buffer *shaped = profile_limit(&rules, normalized.request, NULL, NULL, &figures);
-    work_end();
-    buffer_unref(shaped);
-    buffer_unref(normalized.owner);
+    shape(&rules, request);
+}
+
+/* Pieces of text are looked for by memmem, which is counted. */
+static void run_names(struct slice request)
+{
+    struct error error;
+    struct pattern *drops[] = {pattern_create("hidden", &error), pattern_create("k00001", &error)};
+    struct profile_rename rename = {.pattern = pattern_create("k0000", &error)};
+    rename.replacement = pattern_replacement_create(rename.pattern, "name", &error);
+    const struct profile_limit_rules rules = {
+        .renames = &rename, .renames_count = 1, .drops = drops, .drops_count = 2};
+    shape(&rules, request);
+    pattern_replacement_destroy(rename.replacement);
+    pattern_destroy(rename.pattern);
+    pattern_destroy(drops[0]);
+    pattern_destroy(drops[1]);
 }
 
 static void run_metrics(struct slice request)
@@ -1182,6 +1204,7 @@ static const struct work_stage stages[] = {
     {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500, .per_byte_max = 33},
     {.name = "pieces", .run = run_pieces, .per_byte_max = 6},
     {.name = "profile_limits", .run = run_shape, .per_byte_max = 81},
+    {.name = "profile_limits, names", .run = run_names, .per_byte_max = 66},
     {.name = "profile_metrics", .run = run_metrics, .per_byte_max = 60},
     {.name = "layout 1.9 and back", .run = run_transcode, .per_byte_max = 53},
     {.name = "layout 1.8", .run = run_layout_1_8, .per_byte_max = 10},

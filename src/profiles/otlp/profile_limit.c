@@ -35,6 +35,9 @@ enum {
 /* Messages around a Profile: request, resource, scope. */
 enum { PROFILE_LEVEL = 3 };
 
+/* Of frames. */
+enum fate { UNKNOWN_YET, KEPT, DROPPED };
+
 struct limiter {
     const struct profile_limit_rules *rules;
     struct profile_limit_figures *figures;
@@ -44,7 +47,8 @@ struct limiter {
     struct profile_bytes strings; /* new ones, as fields of the dictionary */
     uint32_t strings_count;       /* old and new */
     uint32_t *renamed;            /* by string: its new index + 1; 0: unknown yet */
-    uint8_t *drops;               /* by function: 0 unknown yet, 1 kept, 2 dropped */
+    uint8_t *names;               /* by string that is a function's name: enum fate */
+    uint8_t *functions;           /* by function: enum fate, which is its name's */
     uint8_t *gone;                /* by location: all its lines were dropped */
     uint8_t *is_protected;        /* by attribute: used by others than samples */
     uint32_t *label_values;       /* by string that is a key */
@@ -125,10 +129,35 @@ static void put_renamed(struct limiter *limiter, struct slice content,
             profile_bytes_add(&limiter->out, field.whole);
 }
 
+/* Each name is matched once: many functions may have a long one. */
+static bool drops_name(struct limiter *limiter, struct profile_index name)
+{
+    const struct profile_limit_rules *rules = limiter->rules;
+    uint8_t *fate = &limiter->names[profile_place(&limiter->from, PROFILE_STRINGS, name)];
+    if (*fate == UNKNOWN_YET) {
+        struct slice text = profile_string_at(&limiter->from, name);
+        *fate = KEPT;
+        for (size_t i = 0; *fate == KEPT && i < rules->drops_count; i++)
+            if (pattern_matches(rules->drops[i], text))
+                *fate = DROPPED;
+    }
+    return *fate == DROPPED;
+}
+
+/* Each function is read once: it may have many lines. */
+static bool drops_function(struct limiter *limiter, struct profile_index function)
+{
+    uint8_t *fate = &limiter->functions[profile_place(&limiter->from, PROFILE_FUNCTIONS, function)];
+    if (*fate == UNKNOWN_YET) {
+        struct profile_index name = profile_function_at(&limiter->from, function).name;
+        *fate = drops_name(limiter, name) ? DROPPED : KEPT;
+    }
+    return *fate == DROPPED;
+}
+
 /* Copies a location without the lines of functions whose frames are dropped. */
 static void put_location(struct limiter *limiter, struct slice content, uint32_t place)
 {
-    const struct profile_limit_rules *rules = limiter->rules;
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     bool has_lines = false;
@@ -137,16 +166,7 @@ static void put_location(struct limiter *limiter, struct slice content, uint32_t
         struct profile_line line = {.line = 0};
         struct wire_reader one = wire_reader_of(field.whole);
         bool is_line = field.number == LOCATION_LINES && profile_next_line(&one, &line);
-        uint32_t function = profile_place(&limiter->from, PROFILE_FUNCTIONS, line.function);
-        if (function > 0 && limiter->drops[function] == 0) {
-            struct slice name = profile_string_at(
-                &limiter->from, profile_function_at(&limiter->from, line.function).name);
-            bool matches = false;
-            for (size_t i = 0; !matches && i < rules->drops_count; i++)
-                matches = pattern_matches(rules->drops[i], name);
-            limiter->drops[function] = matches ? 2 : 1;
-        }
-        bool drops = limiter->drops[function] == 2;
+        bool drops = line.function.number != 0 && drops_function(limiter, line.function);
         has_dropped |= drops;
         has_lines |= is_line && !drops;
         limiter->figures->dropped_frames += drops;
@@ -336,8 +356,8 @@ uint64_t profile_limit_bytes(struct slice request)
 {
     /* What is written has unused capacity. (Its old copy is freed before the merge begins.) */
     enum { COPIES = 2, FIRST_BYTES = 64 * 1024 };
-    /* With its place, a string's new name and its count. */
-    enum { ENTRY_BYTES = sizeof(struct profile_entry) + 2 * sizeof(uint32_t) };
+    /* With its place, a string's new name, its count and its fate. */
+    enum { ENTRY_BYTES = sizeof(struct profile_entry) + 2 * sizeof(uint32_t) + 1 };
     struct profile_measure measure = profile_measure_of(request);
     uint64_t entries = PROFILE_TABLES;
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
@@ -362,13 +382,15 @@ struct buffer *profile_limit(const struct profile_limit_rules *rules, struct sli
     if (is_open) {
         limiter.renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
         limiter.label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
-        limiter.drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
+        limiter.names = zeroed(arena, counts[PROFILE_STRINGS], 1);
+        limiter.functions = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
         limiter.gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
         limiter.is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
         limiter.strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
         limiter.marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
         is_open = limiter.renamed != NULL && limiter.label_values != NULL &&
-                  limiter.drops != NULL && limiter.gone != NULL && limiter.is_protected != NULL;
+                  limiter.names != NULL && limiter.functions != NULL && limiter.gone != NULL &&
+                  limiter.is_protected != NULL;
     }
     if (is_open) {
         for (uint32_t i = 1; i < counts[PROFILE_MAPPINGS]; i++) {

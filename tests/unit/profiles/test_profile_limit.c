@@ -126,6 +126,45 @@ static void dropped_frames_leave_their_callers_and_callees(void **state)
     pattern_destroy(drops[1]);
 }
 
+/* Of several lines of a function, and of several functions with one name. A line without a function
+ * is none of a function without a name. */
+static void frames_are_dropped_by_their_name_alone(void **state)
+{
+    static const uint64_t names[] = {0, 1, 1, 2, 0};    /* of functions; 0: none */
+    static const uint64_t lines[] = {1, 2, 3, 1, 0, 4}; /* functions */
+    struct profile_bytes out = {0};
+    struct profile_limit_figures figures;
+    struct error error;
+    (void)state;
+    profile_bytes_field(&out, 5, slice_of_text(""));
+    profile_bytes_field(&out, 5, slice_of_text("work"));
+    profile_bytes_field(&out, 5, slice_of_text("idle"));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t begin = out.size;
+        profile_bytes_number(&out, 1, names[i]);
+        profile_bytes_wrap(&out, begin, 3);
+    }
+    profile_bytes_field(&out, 2, slice_of_text(""));
+    size_t location = out.size;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        size_t begin = out.size;
+        profile_bytes_number(&out, 1, lines[i]);
+        profile_bytes_wrap(&out, begin, 3);
+    }
+    profile_bytes_wrap(&out, location, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    struct pattern *drops[] = {pattern_create("^wo", &error), pattern_create("^$", &error)};
+    const struct profile_limit_rules rules = {.drops = drops, .drops_count = 2};
+    struct buffer *shaped =
+        profile_limit(&rules, slice_of(out.data, out.size), NULL, NULL, &figures);
+    assert_non_null(shaped);
+    assert_int_equal(figures.dropped_frames, 4);
+    buffer_unref(shaped);
+    pattern_destroy(drops[0]);
+    pattern_destroy(drops[1]);
+    profile_bytes_fini(&out);
+}
+
 static void renamed_functions_and_files_are_gone_from_the_bytes(void **state)
 {
     struct error error;
@@ -282,6 +321,7 @@ int main(void)
         cmocka_unit_test(samples_beyond_the_limit_go),
         cmocka_unit_test(bytes_beyond_the_limit_go_with_their_samples),
         cmocka_unit_test(dropped_frames_leave_their_callers_and_callees),
+        cmocka_unit_test(frames_are_dropped_by_their_name_alone),
         cmocka_unit_test(values_of_a_label_beyond_the_limit_become_one),
         cmocka_unit_test(renamed_functions_and_files_are_gone_from_the_bytes),
         cmocka_unit_test(names_that_grow_without_end_are_refused),
