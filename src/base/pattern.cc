@@ -13,6 +13,7 @@
 
 extern "C" {
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 }
 
 namespace
@@ -231,6 +232,15 @@ int template_group_of(const struct pattern *pattern, const std::string &name)
     return -1;
 }
 
+/* Adds the text before a group, and that. */
+void add_group(struct pattern_template *form, std::string *plain, int group)
+{
+    form->parts.push_back({*plain, group});
+    plain->clear();
+    if (form->groups < static_cast<size_t>(group) + 1)
+        form->groups = static_cast<size_t>(group) + 1;
+}
+
 /* Bytes of the name at the start of text: letters, digits and underscores, of any script. */
 size_t name_size_of(re2::StringPiece text)
 {
@@ -276,10 +286,7 @@ struct pattern_template *pattern_template_create(const struct pattern *pattern, 
         rest.remove_prefix(size + 2 * brace);
         if (group < 0)
             continue;
-        form->parts.push_back({plain, group});
-        plain.clear();
-        if (form->groups < static_cast<size_t>(group) + 1)
-            form->groups = static_cast<size_t>(group) + 1;
+        add_group(form, &plain, group);
     }
     form->parts.push_back({plain, -1});
     return form;
@@ -313,11 +320,13 @@ size_t pattern_template_expand(const struct pattern_template *form, const struct
 }
 
 struct pattern_replacement {
-    std::string rewrite; /* in RE2's syntax: \\1 */
+    struct pattern_template form;
 };
 
 namespace
 {
+constexpr int replacement_group_max = 9;
+
 /* The group of that name, or -1. */
 int group_of(const struct pattern *pattern, const std::string &name)
 {
@@ -355,29 +364,32 @@ struct pattern_replacement *pattern_replacement_create(const struct pattern *pat
 {
     assert(pattern != nullptr);
     const std::string from = text;
-    std::string rewrite;
+    struct pattern_template form;
+    std::string plain;
+    form.groups = 0;
     for (size_t at = 0; at < from.size();) {
         if (from[at] != '$') {
-            rewrite += from[at] == '\\' ? "\\\\" : std::string(1, from[at]);
+            plain += from[at];
             at++;
         } else if (at + 1 < from.size() && from[at + 1] == '$') {
-            rewrite += '$';
+            plain += '$';
             at += 2;
         } else {
             const std::string name = group_name_at(from, at + 1, &at);
             int group = group_of(pattern, name);
-            if (group < 0 || group > 9) {
+            if (group < 0 || group > replacement_group_max) {
                 error_set(error,
                           "replacement \"%s\": found group \"%s\", expected one of the "
                           "pattern's, of which the first nine can be used; $$ is a dollar",
                           text, name.c_str());
                 return nullptr;
             }
-            rewrite += "\\" + std::to_string(group);
+            add_group(&form, &plain, group);
         }
     }
+    form.parts.push_back({plain, -1});
     struct pattern_replacement *replacement = new struct pattern_replacement;
-    replacement->rewrite = std::move(rewrite);
+    replacement->form = std::move(form);
     return replacement;
 }
 
@@ -386,6 +398,53 @@ void pattern_replacement_destroy(struct pattern_replacement *replacement)
     delete replacement;
 }
 
+namespace
+{
+/* Bytes of the character at the start of text, as RE2 sees it: a surrogate is one, too. 1: there is
+ * none. */
+size_t character_size(re2::StringPiece text)
+{
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(text.data());
+    bool is_surrogate = text.size() >= 3 && bytes[0] == 0xed && (bytes[1] & 0xe0) == 0xa0 &&
+                        (bytes[2] & 0xc0) == 0x80;
+    size_t size = text.empty() ? 0 : utf8_size(slice_of(bytes, text.size()));
+    return is_surrogate ? 3 : size > 0 ? size : 1;
+}
+
+/* A text that is cut: behind its end nothing is added. */
+struct cut_text {
+    char *room;
+    size_t bytes_max;
+    size_t size;
+    bool is_full; /* there was more, and this is its first byte */
+    char next;
+};
+
+void add(struct cut_text *text, re2::StringPiece more)
+{
+    size_t left = text->bytes_max - text->size;
+    size_t size = more.size() < left ? more.size() : left;
+    if (text->is_full)
+        return;
+    if (size > 0)
+        memcpy(text->room + text->size, more.data(), size);
+    text->size += size;
+    text->is_full = size < more.size();
+    if (text->is_full)
+        text->next = more[size];
+}
+
+/* UTF-8 is cut between characters. */
+size_t cut_size(const struct cut_text *text)
+{
+    size_t size = text->size;
+    char next = text->next;
+    while (text->is_full && size > 0 && (next & 0xc0) == 0x80)
+        next = text->room[--size];
+    return size;
+}
+} // namespace
+
 bool pattern_replace(const struct pattern *pattern, const struct pattern_replacement *replacement,
                      struct slice text, void *room, size_t bytes_max, size_t *ret_size)
 {
@@ -393,11 +452,33 @@ bool pattern_replace(const struct pattern *pattern, const struct pattern_replace
     assert(replacement != nullptr);
     if (!pattern_matches(pattern, text))
         return false;
-    std::string replaced(reinterpret_cast<const char *>(text.data), text.size);
-    re2::RE2::GlobalReplace(&replaced, *pattern->expression, replacement->rewrite);
-    *ret_size = replaced.size() < bytes_max ? replaced.size() : bytes_max;
-    while (*ret_size > 0 && *ret_size < replaced.size() && (replaced[*ret_size] & 0xc0) == 0x80)
-        (*ret_size)--; /* UTF-8 is cut between characters */
-    replaced.copy(static_cast<char *>(room), *ret_size);
+    const re2::StringPiece from = text.size > 0 ? piece_of(text) : re2::StringPiece("", 0);
+    const struct pattern_template *form = &replacement->form;
+    struct cut_text replaced = {static_cast<char *>(room), bytes_max, 0, false, 0};
+    re2::StringPiece groups[replacement_group_max + 1];
+    const int groups_count = form->groups > 0 ? static_cast<int>(form->groups) : 1;
+    bool has_match = false;
+    size_t copied = 0; /* up to the end of the last match */
+    size_t at = 0;
+    while (at <= from.size() && !replaced.is_full &&
+           pattern->expression->Match(from, at, from.size(), re2::RE2::UNANCHORED, groups,
+                                      groups_count)) {
+        size_t begin = static_cast<size_t>(groups[0].data() - from.data());
+        if (has_match && groups[0].empty() && begin == copied) {
+            /* An empty match right behind another one is none. */
+            at = begin + character_size(from.substr(begin));
+            continue;
+        }
+        add(&replaced, from.substr(copied, begin - copied));
+        for (const auto &part : form->parts) {
+            add(&replaced, part.text);
+            if (part.group >= 0)
+                add(&replaced, groups[part.group]);
+        }
+        has_match = true;
+        copied = at = begin + groups[0].size();
+    }
+    add(&replaced, from.substr(copied));
+    *ret_size = cut_size(&replaced);
     return true;
 }

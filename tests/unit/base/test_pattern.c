@@ -174,6 +174,25 @@ static void matches_are_replaced_with_groups_in_them(void **state)
         {"a|b", "", "cab", "c"},
         {".*", "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", "x",
          "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac"},
+        /* An empty match right behind another one is none. */
+        {"x*", "-", "abxc", "-a-b-c-"},
+        {"x*", "-", "", "-"},
+        {"a|$", "-", "ba", "b-"},
+        {"x*", "-", "\xe2\x82\xac", "-\xe2\x82\xac-"},
+        {"x*", "-", "\xe2\x82", "-\xe2-\x82-"},
+        {"x*", "-", "\xed\xa0\x80", "-\xed\xa0\x80-"},
+        /* Of ten bytes, and cut to as many: in a replacement, in a group, in what is between two
+         * matches, before the first one. */
+        {"a", "bc", "aaaaa", "bcbcbcbcbc"},
+        {"a", "bc", "aaaaaa", "bcbcbcbcbc"},
+        {"a", "bcd", "aaaaaaaa", "bcdbcdbcdb"},
+        {"(a+)(b)?", "<$1>$1$2", "aaaaaa", "<aaaaaa>aa"},
+        {"a", "", "abbbbbbbbbbbbba", "bbbbbbbbbb"},
+        {"a$", "", "bbbbbbbbbbbbbba", "bbbbbbbbbb"},
+        {"^a", "a", "aaaaaaaa\xc3\xa9", "aaaaaaaa\xc3\xa9"},
+        {"^a", "a", "aaaaaaaaa\xc3\xa9", "aaaaaaaaa"},
+        {"^a", "a", "aaaaaaaaaa\xc3\xa9", "aaaaaaaaaa"},
+        {"b", "\xc3\xa9", "aaaaaaaaab", "aaaaaaaaa"},
     };
     struct error error;
     (void)state;
@@ -189,6 +208,66 @@ static void matches_are_replaced_with_groups_in_them(void **state)
         assert_int_equal(matches, rows[i].result != NULL);
         if (matches)
             assert_true(slice_equal_text(slice_of(room, size), rows[i].result));
+        pattern_replacement_destroy(replacement);
+        pattern_destroy(pattern);
+    }
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+typedef void free_hook(const volatile void *block);
+typedef void malloc_hook(const volatile void *block, size_t size);
+int __sanitizer_install_malloc_and_free_hooks(malloc_hook *on_malloc, free_hook *on_free);
+
+static size_t largest_block;
+
+static void on_malloc(const volatile void *block, size_t size)
+{
+    (void)block;
+    if (size > largest_block)
+        largest_block = size;
+}
+
+static void on_free(const volatile void *block)
+{
+    (void)block;
+}
+#endif
+
+/* What the rows would make otherwise has more than 4 MB. */
+static void only_what_is_kept_of_a_replacement_is_made(void **state)
+{
+    enum { BYTES = 1 << 18, KEPT = 4096, TIMES = 16 };
+    static const struct {
+        const char *pattern;
+        const char *part; /* the replacement is this, many times */
+        char first;       /* byte of the result */
+    } rows[] = {{"a", "$0", 'a'}, {"a+", "$0", 'a'}, {"(a*)b?", "$1", 'a'}, {"b?", "cd", 'c'}};
+    static char text[BYTES];
+    struct error error;
+    (void)state;
+    memset(text, 'a', BYTES);
+#if defined(__SANITIZE_ADDRESS__)
+    assert_true(__sanitizer_install_malloc_and_free_hooks(on_malloc, on_free) > 0);
+#endif
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char form[2 * TIMES + 1] = "";
+        char room[KEPT];
+        size_t size = 0;
+        for (size_t k = 0; k < TIMES; k++)
+            strcat(form, rows[i].part);
+        struct pattern *pattern = pattern_create(rows[i].pattern, &error);
+        struct pattern_replacement *replacement = pattern_replacement_create(pattern, form, &error);
+        assert_non_null(replacement);
+#if defined(__SANITIZE_ADDRESS__)
+        largest_block = 0;
+#endif
+        assert_true(
+            pattern_replace(pattern, replacement, slice_of(text, BYTES), room, KEPT, &size));
+        assert_int_equal(size, KEPT);
+        assert_int_equal(room[0], rows[i].first);
+#if defined(__SANITIZE_ADDRESS__)
+        assert_in_range(largest_block, 0, BYTES / 2);
+#endif
         pattern_replacement_destroy(replacement);
         pattern_destroy(pattern);
     }
@@ -211,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_are_replaced_with_groups_in_them),
+        cmocka_unit_test(only_what_is_kept_of_a_replacement_is_made),
         cmocka_unit_test(a_replacement_names_groups_that_there_are),
         cmocka_unit_test(a_pattern_is_searched_anywhere),
         cmocka_unit_test(groups_have_names_and_content),
