@@ -170,7 +170,8 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
      * only if they are not those of the previous series. */
     if (!origin->is_known || !is_same(origin->resource, source->resource) ||
         !is_same(origin->scope, source->scope) ||
-        !slice_equal(origin->label_names, source->label_names)) {
+        !(is_same(origin->label_names, source->label_names) ||
+          slice_equal(origin->label_names, source->label_names))) {
         arena_clear(&origin->arena);
         origin->is_known = true;
         origin->resource = source->resource;
