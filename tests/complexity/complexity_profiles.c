@@ -633,6 +633,50 @@ static struct slice long_attribute(size_t n)
     return request_end(&request);
 }
 
+/* Profiles that all have one list of label names: a long one, or one in many fields. */
+static struct slice label_names(size_t n, bool is_long)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, PROFILE_LABEL_NAMES);
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    if (is_long) {
+        put_filled(out, 1, 'x', 8 * n);
+        profile_bytes_wrap(out, value, 1);
+        profile_bytes_wrap(out, value, 5);
+    }
+    for (size_t i = 0; !is_long && i < 4 * n; i++)
+        put_bytes(out, 5, "", 0);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    for (size_t i = 0; i < n; i++) {
+        begin = request.body.size;
+        put_types(&request.body, SAMPLES);
+        put_sample(&request.body, plain);
+        put_number(&request.body, 11, 2);
+        profile_bytes_wrap(&request.body, begin, 2);
+    }
+    profile_bytes_wrap(&request.body, 0, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+static struct slice long_label_names(size_t n)
+{
+    return label_names(n, true);
+}
+
+static struct slice repeated_label_names(size_t n)
+{
+    return label_names(n, false);
+}
+
+static const struct work_shape labels_shapes[] = {
+    {"profiles of long label names", long_label_names},
+};
+
 /* The id of a span with many zeros in front, which every sample has. */
 static struct slice long_id(size_t n)
 {
@@ -654,6 +698,7 @@ static struct slice long_id(size_t n)
 
 static const struct work_shape shapes[] = {
     {"profiles of one long attribute", long_attribute},
+    {"profiles of a value of many fields", repeated_label_names},
     {"samples of one long id", long_id},
     {"samples", plain_samples},
     {"empty profiles of a wide resource", empty_profiles},
@@ -1227,11 +1272,14 @@ int main(int argc, char **argv)
 {
     static const struct work_stage sums = {
         .name = "profile_metrics", .run = run_metrics, .per_byte_max = 10};
+    static const struct work_stage labels = {
+        .name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 22};
     static const struct work_stage types = {
         .name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55};
     int failed = work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                             sizeof(shapes) / sizeof(shapes[0]), argc, argv);
     failed += work_check(&sums, 1, sums_shapes, 1, argc, argv);
+    failed += work_check(&labels, 1, labels_shapes, 1, argc, argv);
     failed += work_check(&types, 1, types_shapes, sizeof(types_shapes) / sizeof(types_shapes[0]),
                          argc, argv);
     return failed > 0;

@@ -409,6 +409,15 @@ static inline uint8_t *put_location(const struct dictionary_copy *copy, struct s
     return at;
 }
 
+/* Whether a long value has fields that others replace: copy_attribute leaves them out. */
+static inline bool is_wasteful(struct slice value)
+{
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    return value.size > SHORT_VALUE_BYTES_MAX && wire_next_field(&reader, &field) &&
+           reader.at != reader.end;
+}
+
 static inline uint8_t *put_attribute(const struct dictionary_copy *copy, struct slice attribute,
                                      uint8_t *at)
 {
@@ -429,7 +438,7 @@ static inline uint8_t *put_attribute(const struct dictionary_copy *copy, struct 
             at = profile_put_number(at, tag >> 3, number);
         } else {
             if (tag != PROFILE_BYTES(2) || !profile_content_at(from, end, &value) ||
-                profile_has_references(INLINE_ANY_VALUE, value))
+                is_wasteful(value) || profile_has_references(INLINE_ANY_VALUE, value))
                 return NULL;
             memcpy(at + PROFILE_HEADER_BYTES, value.data, value.size);
             at = profile_close_short(at, at + PROFILE_HEADER_BYTES + value.size, 2);
