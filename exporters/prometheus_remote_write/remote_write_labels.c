@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/otlp/json/value_string.h"
+#include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 #include "src/prometheus/prometheus_names.h"
 
@@ -42,6 +43,7 @@ void remote_write_labels_init(struct remote_write_labels *labels,
     labels->work = 0;
     labels->encoded = (struct scratch){0};
     labels->scope_count = 0;
+    labels->resource_count = 0;
     labels->has_scope_failed = false;
     labels->is_too_large = false;
     arena_init_charged(&labels->arena, SCRATCH_BYTES_MAX, budget);
@@ -117,23 +119,54 @@ static struct slice text_of(struct remote_write_labels *labels, struct slice val
     return text;
 }
 
-/* Adds attributes, whose names come later. Their values are encoded still. */
+/* Adds an attribute, whose name comes later. Its value is encoded still. */
+static void add_attribute(struct remote_write_labels *labels,
+                          const struct metric_attribute *attribute, bool is_of_resource,
+                          bool has_service)
+{
+    if (!has_service && metric_target_has(attribute->key))
+        return;
+    struct remote_write_candidate *candidate = add(labels, RANK_ATTRIBUTE);
+    if (candidate == NULL)
+        return;
+    candidate->key = attribute->key;
+    candidate->value = attribute->value;
+    candidate->is_of_resource = is_of_resource;
+}
+
 static void add_attributes(struct remote_write_labels *labels, struct slice message,
-                           uint32_t number, bool is_of_resource, bool has_service)
+                           uint32_t number, bool has_service)
 {
     struct metric_items items = metric_items_of(message, number);
     struct slice bytes;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
         struct metric_attribute attribute = metric_attribute_read(bytes);
         labels->work += bytes.size; /* also of keys that become short names, or no label */
-        if (!has_service && metric_target_has(attribute.key))
-            continue;
-        struct remote_write_candidate *candidate = add(labels, RANK_ATTRIBUTE);
-        if (candidate == NULL)
-            return;
-        candidate->key = attribute.key;
-        candidate->value = attribute.value;
-        candidate->is_of_resource = is_of_resource;
+        add_attribute(labels, &attribute, false, has_service);
+    }
+}
+
+void remote_write_labels_begin_resource(struct remote_write_labels *labels,
+                                        const struct remote_write_resource *resource)
+{
+    struct metric_items items = metric_items_of(resource->message, 1);
+    struct slice bytes;
+    labels->resource_count = 0;
+    if (!labels->settings->has_resource || resource->count > REMOTE_WRITE_LABELS_MAX)
+        return;
+    while (metric_items_next(&items, &bytes)) {
+        struct metric_attribute *attribute = &labels->resource[labels->resource_count++];
+        *attribute = metric_attribute_read(bytes);
+        attribute->value = value_last_field(attribute->value);
+    }
+}
+
+static void add_resource(struct remote_write_labels *labels)
+{
+    for (size_t i = 0; labels->failure == NULL && i < labels->resource_count; i++) {
+        const struct metric_attribute *attribute = &labels->resource[i];
+        labels->work += attribute->key.size + attribute->value.size;
+        add_attribute(labels, attribute, true, labels->settings->has_service);
     }
 }
 
@@ -340,9 +373,9 @@ void remote_write_labels_of_point(struct remote_write_labels *labels,
         fail_too_many(labels);
     if (labels->failure != NULL)
         return;
-    add_attributes(labels, point->bytes, metric_point_attributes(point->kind), false, true);
+    add_attributes(labels, point->bytes, metric_point_attributes(point->kind), true);
     if (settings->has_resource)
-        add_attributes(labels, resource->message, 1, true, settings->has_service);
+        add_resource(labels);
     name_attributes(labels, false);
     add_target(labels, &resource->target);
     add_external(labels);
@@ -355,7 +388,7 @@ void remote_write_labels_of_target(struct remote_write_labels *labels,
                                    const struct remote_write_resource *resource)
 {
     begin(labels);
-    add_attributes(labels, resource->message, 1, false, false);
+    add_attributes(labels, resource->message, 1, false);
     name_attributes(labels, true);
     add_target(labels, &resource->target);
     add_external(labels);

@@ -77,6 +77,9 @@ struct remote_write_labels {
     struct prometheus_label whole[REMOTE_WRITE_LABELS_MAX + REMOTE_WRITE_ADDED_MAX];
     size_t whole_count;
     struct remote_write_candidate candidates[REMOTE_WRITE_LABELS_MAX];
+    /* Attributes of the resource that each series gets. */
+    struct metric_attribute resource[REMOTE_WRITE_LABELS_MAX];
+    size_t resource_count;
 };
 
 /* settings outlive it; budget may be NULL. It is large. */
@@ -84,6 +87,9 @@ void remote_write_labels_init(struct remote_write_labels *labels,
                               const struct remote_write_label_settings *settings,
                               struct budget *budget);
 void remote_write_labels_fini(struct remote_write_labels *labels);
+/* Begins the series of a resource; before those of a scope of it. */
+void remote_write_labels_begin_resource(struct remote_write_labels *labels,
+                                        const struct remote_write_resource *resource);
 /* Begins the series of an encoded InstrumentationScope: 1 name, 2 version, 3 attributes. */
 void remote_write_labels_begin_scope(struct remote_write_labels *labels, struct slice scope);
 /* Fills the list, and failure. */

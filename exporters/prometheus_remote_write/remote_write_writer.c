@@ -872,6 +872,7 @@ static void add_resource(struct translation *translation, struct slice message)
     struct slice scope;
     struct slice metric;
     translation->resource = remote_write_resource_of(last_of(message, 1));
+    remote_write_labels_begin_resource(&translation->labels, &translation->resource);
     translation->latest_ns = 0;
     while (!has_failed(translation) && metric_items_next(&scopes, &scope)) {
         struct metric_items metrics = metric_items_of(scope, 2);

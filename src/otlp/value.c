@@ -62,6 +62,18 @@ struct value value_read(struct slice encoded)
     return value;
 }
 
+struct slice value_last_field(struct slice encoded)
+{
+    struct wire_reader reader = wire_reader_of(encoded);
+    struct wire_field field;
+    struct slice last = slice_of(encoded.data, 0);
+    while (wire_next_field(&reader, &field))
+        if (field.number >= TEXT && field.number <= STRING_INDEX)
+            last = field.whole;
+    assert(reader.failure == NULL);
+    return last;
+}
+
 struct value value_read_single(struct slice encoded)
 {
     enum { LIST_VALUES = 1 };

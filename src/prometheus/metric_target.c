@@ -6,6 +6,7 @@
 
 #include "src/base/arena.h"
 #include "src/otlp/json/value_string.h"
+#include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 
 struct metric_attribute metric_attribute_read(struct slice bytes)
@@ -40,9 +41,10 @@ void metric_target_take(struct metric_target *target, const struct metric_attrib
 {
     static const uint8_t absent = 0;
     struct slice *place = place_of(target, attribute->key);
-    /* An empty value has data nevertheless. */
+    /* An empty value has data nevertheless. It is read for each series. */
     if (place != NULL && place->data == NULL)
-        *place = attribute->value.data != NULL ? attribute->value : slice_of(&absent, 0);
+        *place = attribute->value.data != NULL ? value_last_field(attribute->value)
+                                               : slice_of(&absent, 0);
 }
 
 bool metric_target_job(const struct metric_target *target, struct arena *arena,

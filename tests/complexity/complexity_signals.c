@@ -426,6 +426,26 @@ static struct slice records_under_long_values(size_t n)
     return enclose(&out, scopes);
 }
 
+/* Records under attributes whose values, which are empty, come in many fields each. */
+static struct slice records_under_fields(size_t n)
+{
+    static const char *const keys[] = {"service.name", "k000001", "db.name"};
+    struct profile_bytes out = {0};
+    for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+        size_t begin = out.size;
+        put_text(&out, 1, keys[k]);
+        size_t value = out.size;
+        for (size_t i = 0; i < n; i++)
+            put_text(&out, 1, "");
+        profile_bytes_wrap(&out, value, 2);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_records(&out, n);
+    return enclose(&out, records);
+}
+
 static const struct work_shape shapes[] = {
     {"empty resources", empty_resources},
     {"empty scopes", empty_scopes},
@@ -446,6 +466,7 @@ static const struct work_shape shapes[] = {
     {"a long text", long_text},
     {"a wide record", wide_record},
     {"entities", entities},
+    {"records under values of many fields", records_under_fields},
     {"records under long values", records_under_long_values},
 };
 
