@@ -29,6 +29,9 @@ enum {
 };
 /* Copies of samples that a request gets (count_for), and their bytes. */
 enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
+/* What its Resources get, of services and traces: so much, and so much for each byte. A Resource of
+ * twenty bytes may get four thousand. */
+enum { JOIN_RESOURCES_BYTES_FREE = 1 << 20, JOIN_RESOURCES_GROWTH_MAX = 4 };
 /* Profiles of a request that get URLs: a Profile of two bytes gets about a hundred with its URL.
  * And the bytes of all URLs. */
 enum { JOIN_URLS_MAX = 1 << 16, JOIN_URLS_BYTES_MAX = 8 << 20 };

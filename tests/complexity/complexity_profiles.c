@@ -24,6 +24,7 @@
 #include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
+#include "src/join/spans/span_reader.h"
 #include "src/otlp/json/json_output.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
@@ -696,7 +697,105 @@ static struct slice long_id(size_t n)
     return request_end(&request);
 }
 
+/* Samples of no link that have the attribute at 2, and times. */
+static struct slice name_n_times(struct request *request, size_t n)
+{
+    struct profile_bytes *out = &request->body;
+    for (size_t i = 0; i < n; i++)
+        put_sample(out, (struct sample){.stack = 1, .attribute = 2});
+    size_t types = out->size;
+    put_types(out, SAMPLES);
+    assert(out->size > types);
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 2);
+    size_t resource = out->size;
+    put_attribute(out, 1, "service.name", "shop");
+    put_attribute(out, 1, "service.instance.id", "1");
+    profile_bytes_wrap(out, resource, 1);
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(request);
+}
+
+/* The id of a span as a list of one, with n fields of nothing before it. */
+static struct slice list_of_an_id(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, "span_id");
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_text(out, 1, "");
+    put_text(out, 1, "0123456789abcdef");
+    profile_bytes_wrap(out, value, 1);
+    profile_bytes_wrap(out, value, 5);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    return name_n_times(&request, n);
+}
+
+static struct slice long_thread_id(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, "thread.id");
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    put_filled(out, 1, '7', 8 * n);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    return name_n_times(&request, n);
+}
+
+/* A ResourceProfiles with n fields for its Resource, n scopes and one sample without a span. */
+static struct slice repeated_resources(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    put_profile(out, SAMPLES, (struct sample){.stack = 1, .attribute = 1});
+    profile_bytes_wrap(out, 0, 2);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out->size;
+        put_attribute(out, 1, "service.name", "shop");
+        profile_bytes_wrap(out, begin, 1);
+        put_bytes(out, 2, "", 0);
+    }
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(&request);
+}
+
+/* The name of the service comes in many fields, of which the last is it. */
+static struct slice service_in_pieces(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    for (size_t i = 0; i < n; i++)
+        put_profile(out, SAMPLES, plain);
+    profile_bytes_wrap(out, 0, 2);
+    size_t begin = out->size;
+    put_text(out, 1, "service.name");
+    size_t value = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_text(out, 1, "");
+    put_text(out, 1, "shop");
+    profile_bytes_wrap(out, value, 2);
+    profile_bytes_wrap(out, begin, 1);
+    profile_bytes_wrap(out, begin, 1);
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(&request);
+}
+
+/* For the join: what prints values may print each as often as it is named. */
+static const struct work_shape join_shapes[] = {
+    {"an id in a list of many fields", list_of_an_id},
+    {"a long id of a thread", long_thread_id},
+};
+
 static const struct work_shape shapes[] = {
+    {"resources in one group", repeated_resources},
+    {"a service in many fields", service_in_pieces},
     {"profiles of one long attribute", long_attribute},
     {"profiles of a value of many fields", repeated_label_names},
     {"samples of one long id", long_id},
@@ -1003,6 +1102,31 @@ static void run_span_table(struct slice request)
     buffer_unref(normalized.owner);
 }
 
+/* The only trace of that service, of an internal span. */
+static void read_span_of_shop(struct join_store *store)
+{
+    enum { KIND = 6, INTERNAL = 1 };
+    struct profile_bytes out = {.data = NULL};
+    struct span_reader reader;
+    struct span_figures figures;
+    put_bytes(&out, 1, "0123456789abcdef", 16);
+    put_bytes(&out, 2, "01234567", 8);
+    put_number(&out, KIND, INTERNAL);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    size_t begin = out.size;
+    put_attribute(&out, 1, "service.name", "shop");
+    profile_bytes_wrap(&out, begin, 1);
+    profile_bytes_wrap(&out, 0, 1);
+    struct slice request = message_done(&out);
+    struct batch *batch = message_batch(TRACES, request);
+    span_reader_init(&reader, store, 0, NULL);
+    batch_unref(span_reader_read(&reader, batch, 1, &figures));
+    span_reader_fini(&reader);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 static struct join_store *make_store(void)
 {
     struct join_settings settings = {
@@ -1028,6 +1152,7 @@ static struct join_store *make_store(void)
     assert(is_fine);
     struct join_store *store = join_store_create(&settings, 1);
     assert(store != NULL);
+    read_span_of_shop(store);
     return store;
 }
 
@@ -1259,13 +1384,16 @@ static const struct work_stage stages[] = {
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 15},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 16},
     {.name = "debug, spans", .run = run_span_table, .per_byte_max = 27},
+    {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
+    {.name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 50},
+    {.name = "pyroscope exporter, ingest", .run = run_pyroscope_ingest, .per_byte_max = 50},
+};
+
+static const struct work_stage join_stages[] = {
     {.name = "join, enrich", .run = run_enrich, .per_byte_max = 63},
     {.name = "join, keep", .run = run_keep, .per_byte_max = 49},
     {.name = "join, count_for", .run = run_copies, .per_byte_max = 34},
     {.name = "join, awaits", .run = run_awaits, .per_byte_max = 29},
-    {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
-    {.name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 50},
-    {.name = "pyroscope exporter, ingest", .run = run_pyroscope_ingest, .per_byte_max = 50},
 };
 
 int main(int argc, char **argv)
@@ -1278,6 +1406,10 @@ int main(int argc, char **argv)
         .name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55};
     int failed = work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                             sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+    failed += work_check(join_stages, sizeof(join_stages) / sizeof(join_stages[0]), shapes,
+                         sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+    failed += work_check(join_stages, sizeof(join_stages) / sizeof(join_stages[0]), join_shapes,
+                         sizeof(join_shapes) / sizeof(join_shapes[0]), argc, argv);
     failed += work_check(&sums, 1, sums_shapes, 1, argc, argv);
     failed += work_check(&labels, 1, labels_shapes, 1, argc, argv);
     failed += work_check(&types, 1, types_shapes, sizeof(types_shapes) / sizeof(types_shapes[0]),

@@ -6,11 +6,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/core/batch.h"
 
 enum { MIB = 1 << 20 };
 
@@ -199,6 +201,45 @@ static void a_profile_without_service_takes_that_of_its_container(void **state)
     harness_destroy(h);
 }
 
+/* Its resources, of 26 bytes, would get 800 each. */
+static void many_small_resources_take_little_of_their_service(void **state)
+{
+    enum { RESOURCES = 20000, NAME = 200 };
+    static const char resource[] = "\x0a\x18\x0a\x16\x0a\x14\x0a\x0c"
+                                   "container.id"
+                                   "\x12\x04\x0a\x02"
+                                   "c1";
+    static const struct sketch_sample unlinked = {
+        .stack = "work;main", .values_count = 1, .values = {5}};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = 1, .samples = &unlinked};
+    const struct sketch sketch = {
+        .resource = {"container.id=c1"}, .profiles_count = 1, .profiles = &profile};
+    char name[NAME + 1];
+    (void)state;
+    memset(name, 'n', NAME);
+    name[NAME] = '\0';
+    const char *const shop[] = {"service.name", name, "service.namespace", name, "container.id",
+                                "c1",           NULL};
+    struct harness *h = join_start(JOIN(""));
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
+    join_offer_spans(h, 0, shop, &join_checkout, 1);
+    struct slice first = sketch_request(&sketch);
+    size_t size = first.size + RESOURCES * (sizeof(resource) - 1);
+    uint8_t *request = mem_alloc(size);
+    memcpy(request, first.data, first.size);
+    for (size_t i = 0; i < RESOURCES; i++)
+        memcpy(request + first.size + i * (sizeof(resource) - 1), resource, sizeof(resource) - 1);
+    harness_offer_bytes(h, 0, PROFILES, slice_of(request, size), 1);
+    assert_int_equal(exporter->held_count, 1);
+    assert_in_range(exporter->held[0].batch->bytes, size + MIB, MIB + 6 * size);
+    assert_in_range(join_metric(h, JOIN_METRIC "repaired_resources{"), 500, RESOURCES / 2);
+    join_let_go(exporter);
+    harness_destroy(h);
+    mem_free(request);
+    mem_free((void *)(uintptr_t)first.data);
+}
+
 static void lanes_share_the_index(void **state)
 {
     (void)state;
@@ -367,6 +408,7 @@ int main(void)
         cmocka_unit_test(two_spans_with_one_id_are_not_guessed_at),
         cmocka_unit_test(a_sample_may_get_the_id_of_the_local_root),
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
+        cmocka_unit_test(many_small_resources_take_little_of_their_service),
         cmocka_unit_test(lanes_share_the_index),
         cmocka_unit_test(values_beyond_the_cap_are_other),
         cmocka_unit_test(wrong_settings_are_reported),

@@ -24,6 +24,14 @@ void thread_facts_take(struct thread_facts *facts, struct slice key, struct slic
     *(is_name ? &facts->name : &facts->id) = hash != 0 ? hash : 1;
 }
 
+void thread_facts_add(struct thread_facts *facts, const struct thread_facts *more)
+{
+    if (more->name != 0)
+        facts->name = more->name;
+    if (more->id != 0)
+        facts->id = more->id;
+}
+
 bool thread_facts_differ(const struct thread_facts *a, const struct thread_facts *b,
                          bool is_same_producer)
 {

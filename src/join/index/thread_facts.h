@@ -18,6 +18,8 @@ struct thread_facts {
 
 /* Notes an attribute, given by its key and encoded AnyValue, if it is thread.name or thread.id. */
 void thread_facts_take(struct thread_facts *facts, struct slice key, struct slice value);
+/* Notes what is known in more. */
+void thread_facts_add(struct thread_facts *facts, const struct thread_facts *more);
 /* Whether they cannot be the same thread. One producer numbers threads as the runtime does, another
  * as the kernel does: ids differ only when both are of the same producer. */
 bool thread_facts_differ(const struct thread_facts *a, const struct thread_facts *b,

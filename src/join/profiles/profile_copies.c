@@ -219,9 +219,17 @@ struct batch *profile_copies_add(struct profile_links *links, struct batch *batc
     struct batch *copied = batch;
     assert(profile_copies_are_on(&links->store->settings));
     assert(batch->bytes == links->from.request.size);
-    /* Sets `above`. Parents become links of their own, whose parents are looked up in turn. */
+    /* Sets `above`. Parents become links of their own, whose parents are looked up in turn, step by
+     * step. */
+    uint32_t step_end = links->set.count;
+    unsigned steps = 0;
     for (uint32_t i = 1; i < links->set.count && links->set.count < JOIN_LINKS_MAX; i++) {
         const struct join_link *link = &links->set.items[i];
+        if (i == step_end) {
+            if (++steps == JOIN_ANCESTORS_MAX)
+                break; /* none is counted that is further up */
+            step_end = links->set.count;
+        }
         if (link->found != SPAN_FOUND || is_local_root(link) || link->facts.parent == 0)
             continue;
         const struct link_key key = {.trace = {link->facts.trace[0], link->facts.trace[1]},

@@ -275,9 +275,10 @@ static bool has_room_for_url(const struct profile_enricher *enricher, struct sli
            profile_additions_have_room(additions, 1, url.size);
 }
 
-/* The index of the Profile's URL in the attribute table; 0: it gets none. */
+/* The index of the Profile's URL in the attribute table; 0: it gets none. values: what its Resource
+ * says. */
 static uint32_t url_of(struct profile_enricher *enricher, struct named_reader *samples,
-                       const struct profile *profile, const struct resource_facts *resource)
+                       const struct profile *profile, struct url_values values)
 {
     const struct profile_links *links = &enricher->links;
     const struct profile_dictionary *from = &links->from;
@@ -330,15 +331,9 @@ static uint32_t url_of(struct profile_enricher *enricher, struct named_reader *s
     uint64_t from_ns =
         profile->time_unix_ns > JOIN_VIEW_NS ? profile->time_unix_ns - JOIN_VIEW_NS : 0;
     uint64_t until_ns = profile->time_unix_ns + profile->duration_ns + JOIN_VIEW_NS;
-    struct url_values values = {
-        .texts = {
-            [URL_SERVICE_NAME] = value_text_or_empty(resource->values[RESOURCE_SERVICE_NAME]),
-            [URL_SERVICE_NAMESPACE] =
-                value_text_or_empty(resource->values[RESOURCE_SERVICE_NAMESPACE]),
-            [URL_FROM_MS] = url_ms(from_ns, times[0]),
-            [URL_UNTIL_MS] = url_ms(until_ns, times[1]),
-            [URL_PROFILE_TYPE] = slice_of(type_room, (size_t)type_bytes),
-        }};
+    values.texts[URL_FROM_MS] = url_ms(from_ns, times[0]);
+    values.texts[URL_UNTIL_MS] = url_ms(until_ns, times[1]);
+    values.texts[URL_PROFILE_TYPE] = slice_of(type_room, (size_t)type_bytes);
     if (span != 0 && has_one_trace)
         values.texts[URL_TRACE_ID] = hex_write(trace, sizeof(trace), trace_hex);
     if (span != 0 && has_one_span)
@@ -372,6 +367,7 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
             for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
                 if (identity.key_values[key].data != NULL)
                     facts.values[key] = key_value_of(identity.key_values[key]).value;
+        const struct url_values values = url_values_of_resource(&facts);
         struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
         while (urls->count < JOIN_URLS_MAX && profile_iterator_next(&at)) {
             if (urls->count == urls->capacity) {
@@ -379,7 +375,7 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
                 urls->indices =
                     mem_resize(urls->indices, urls->capacity * sizeof(urls->indices[0]));
             }
-            urls->indices[urls->count++] = url_of(enricher, &samples, &at.profile, &facts);
+            urls->indices[urls->count++] = url_of(enricher, &samples, &at.profile, values);
         }
     }
     assert(resources.failure == NULL);

@@ -68,6 +68,7 @@ struct link_set {
 struct attribute_role {
     uint16_t fills; /* bits of the configured attributes that have its key */
     bool names_span;
+    struct thread_facts thread; /* with uses_window */
 };
 
 /* A sample that names a span, or is given one by its time. */

@@ -5,8 +5,10 @@
 
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/hex.h"
 #include "src/join/index/join_store.h"
+#include "src/join/join_limits.h"
 #include "src/join/profiles/profile_walk.h"
 #include "src/join/splice.h"
 #include "src/otlp/key_value.h"
@@ -174,11 +176,31 @@ static void add_attribute(struct profile_bytes *inserts, struct slice key_value)
     profile_bytes_wrap(inserts, begin, ATTRIBUTES);
 }
 
+/* For what a Resource may get, and for the batch with all that has changed. */
+static bool has_room(const struct profile_resources *resources)
+{
+    enum {
+        EDITS_MAX = RESOURCE_IDENTITY_KEYS + 1,
+        MOST = sizeof(struct string_record) + 2 * PAIR_BYTES_MAX +
+               EDITS_MAX * PROFILE_HEADER_BYTES_MAX,
+    };
+    const struct splice_list *splices = resources->splices;
+    const struct profile_bytes *inserts = &splices->inserts;
+    const uint64_t request_bytes = resources->from->request.size;
+    return resources->added_bytes <=
+               JOIN_RESOURCES_BYTES_FREE + JOIN_RESOURCES_GROWTH_MAX * request_bytes &&
+           budget_has_room(inserts->budget, splice_list_growth(splices, EDITS_MAX, MOST) +
+                                                inserts->size + MOST + request_bytes);
+}
+
 void profile_resource_edit(struct profile_resources *resources, const struct profile_walk *walk)
 {
     struct splice_list *splices = resources->splices;
     struct profile_bytes *inserts = &splices->inserts;
     struct slice resource = walk->field.bytes;
+    const size_t before = inserts->size;
+    if (!has_room(resources))
+        return;
     struct resource_facts facts = resource_facts_of(resource);
     uint64_t body = walk->at + (uint64_t)(resource.data - walk->field.whole.data);
     size_t opened = splice_open(splices, walk->at, body);
@@ -210,5 +232,6 @@ void profile_resource_edit(struct profile_resources *resources, const struct pro
     resources->labelled += add_trace(resources, &facts, resource, walk->around);
     if (inserts->size > begin)
         splice_add_from(splices, body + resource.size, 0, begin);
+    resources->added_bytes += inserts->size - before;
     splice_close(splices, opened, RESOURCE, resource.size);
 }

@@ -21,6 +21,7 @@ struct profile_resources {
     struct splice_list *splices;           /* borrowed */
     uint64_t now_ns;
     bool has_links; /* some samples of the request name spans */
+    uint64_t added_bytes;
     uint64_t repaired;
     uint64_t labelled;
 };

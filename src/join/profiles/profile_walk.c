@@ -33,6 +33,19 @@ static uint64_t place_of(const struct profile_walk *walk, const uint8_t *data)
     return (uint64_t)(data - walk->request.data);
 }
 
+/* Where the last Resource of a ResourceProfiles begins; several count as the last. */
+static const uint8_t *find_resource(struct slice content)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    const uint8_t *resource = NULL;
+    while (wire_next_field(&reader, &field))
+        if (field.number == RESOURCE)
+            resource = field.whole.data;
+    assert(reader.failure == NULL);
+    return resource;
+}
+
 /* Into the message of the current field. */
 static void open_message(struct profile_walk *walk)
 {
@@ -83,6 +96,7 @@ bool profile_walk_next(struct profile_walk *walk)
             if (is_message && field->number == REQUEST_RESOURCES) {
                 open_message(walk);
                 walk->around = field->bytes;
+                walk->resource = find_resource(walk->around);
             } else if (is_message && field->whole.data == walk->dictionary) {
                 open_message(walk);
                 add_additions(walk, true, place_of(walk, field->bytes.data) + field->bytes.size);
@@ -92,7 +106,7 @@ bool profile_walk_next(struct profile_walk *walk)
         case IN_RESOURCE:
             if (!has_field) {
                 close_message(walk, REQUEST_RESOURCES);
-            } else if (field->number == RESOURCE) {
+            } else if (field->whole.data == walk->resource) {
                 walk->is_resource = true;
                 walk->at = place_of(walk, field->whole.data);
                 return true;

@@ -21,6 +21,7 @@ struct profile_walk {
     const struct profile_bytes *additions;
     struct slice request;
     const uint8_t *dictionary; /* where the last one begins; NULL: there is none */
+    const uint8_t *resource;   /* the same of the ResourceProfiles at hand */
     struct wire_reader readers[3];
     struct slice contents[3];
     size_t opened[3];

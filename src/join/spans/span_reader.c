@@ -117,6 +117,8 @@ static void begin_resource(struct span_reader *reader, struct slice content)
         (service != 0 && recent_services_has(&store->recent_services, service, now_ns));
     reader->is_indexed = may_have_profiles || !service_set_is_warm(&store->services, now_ns);
     reader->is_marked = may_have_profiles && settings->mark != JOIN_MARK_OFF;
+    if (settings->profile_url.count > 0)
+        reader->url_values = url_values_of_resource(&reader->resource);
     if (settings->repairs_identity)
         process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
     reader->process_keys.count = 0;
@@ -211,21 +213,15 @@ static void mark(struct span_reader *reader, const struct span_in_run *span)
         if (has_id && (!value_text_of(own_id, id_room, &id) || id.size == 0))
             id = (struct slice){.data = NULL};
         /* With half a minute before and after, as Grafana looks for a span's profile. */
-        const struct resource_facts *resource = &reader->resource;
         uint64_t from_ns = facts->start_ns > JOIN_VIEW_NS ? facts->start_ns - JOIN_VIEW_NS : 0;
         char trace[TRACE_HEX];
         char times[2][URL_MS_BYTES];
         uint8_t room[URL_BYTES_MAX];
-        const struct url_values values = {
-            .texts = {
-                [URL_SERVICE_NAME] = value_text_or_empty(resource->values[RESOURCE_SERVICE_NAME]),
-                [URL_SERVICE_NAMESPACE] =
-                    value_text_or_empty(resource->values[RESOURCE_SERVICE_NAMESPACE]),
-                [URL_TRACE_ID] = hex_write(facts->trace, sizeof(facts->trace), trace),
-                [URL_SPAN_ID] = id,
-                [URL_FROM_MS] = url_ms(from_ns, times[0]),
-                [URL_UNTIL_MS] = url_ms(facts->end_ns + JOIN_VIEW_NS, times[1]),
-            }};
+        struct url_values values = reader->url_values;
+        values.texts[URL_TRACE_ID] = hex_write(facts->trace, sizeof(facts->trace), trace);
+        values.texts[URL_SPAN_ID] = id;
+        values.texts[URL_FROM_MS] = url_ms(from_ns, times[0]);
+        values.texts[URL_UNTIL_MS] = url_ms(facts->end_ns + JOIN_VIEW_NS, times[1]);
         struct slice url = url_template_write(template, &values, room);
         if (url.data != NULL) {
             size_t attribute = out->size;

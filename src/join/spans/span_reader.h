@@ -10,6 +10,7 @@
 #include "src/join/index/string_ring.h"
 #include "src/join/spans/span_view.h"
 #include "src/join/splice.h"
+#include "src/join/url_template.h"
 #include "src/otlp/rope.h"
 
 struct batch;
@@ -70,6 +71,7 @@ struct span_reader {
 
     /* The resource at hand. */
     struct resource_facts resource;
+    struct url_values url_values;     /* those of the resource; with profile_url */
     struct process_keys process_keys; /* names of its process that may have one trace */
     uint32_t resource_place;          /* of its record in the string ring */
     bool is_indexed;

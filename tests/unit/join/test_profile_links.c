@@ -13,9 +13,12 @@
 
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 #include "src/join/join_limits.h"
+#include "src/join/profiles/profile_copies.h"
 #include "tests/support/profile_sketch.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define TRACE     "0123456789abcdef"
 #define TRACE_HEX "30313233343536373839616263646566"
@@ -222,9 +225,51 @@ static void the_index_of_the_dictionary_is_charged(void **state)
     close_room(&room);
 }
 
+/* However many spans are above the one that a sample names. */
+static void few_ancestors_are_looked_up(void **state)
+{
+    enum { CHAIN = 4 * JOIN_ANCESTORS_MAX };
+    static const struct join_settings settings = {
+        .index_entries = 2 * CHAIN, .index_bytes = SPAN_SHARD_BYTES_MIN, .counts_ancestors = true};
+    static const struct sketch_sample sample = {.stack = "main",
+                                                .values_count = 1,
+                                                .values = {1},
+                                                .trace_id = TRACE,
+                                                .span_id = "spanspan"};
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = 1, .samples = &sample};
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &profile};
+    struct profile_links links;
+    struct copies_figures figures;
+    struct span_facts facts = {.resource = 1};
+    (void)state;
+    struct join_store *store = join_store_create(&settings, 1);
+    struct slice request = sketch_request(&sketch);
+    memcpy(facts.trace, TRACE, sizeof(facts.trace));
+    memcpy(&facts.span, sample.span_id, sizeof(facts.span));
+    for (uint64_t i = 1; i <= CHAIN; i++) {
+        facts.parent = i;
+        span_index_add(&store->index, 0, &facts);
+        facts.span = i;
+    }
+    profile_links_init(&links, store, NULL);
+    assert_true(profile_links_open(&links, request, NOW));
+    profile_links_resolve(&links);
+    struct batch *batch = plain_request(NULL, PROFILES, request, 1);
+    batch_unref(profile_copies_add(&links, batch, NULL, &figures));
+    assert_int_equal(figures.made, 0); /* that is deeper than any program calls */
+    assert_int_equal(links.set.count, 2 + JOIN_ANCESTORS_MAX);
+    profile_links_fini(&links);
+    join_store_destroy(store);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_ancestors_are_looked_up),
         cmocka_unit_test(a_span_is_one_link_however_it_is_named),
         cmocka_unit_test(thousands_of_spans_are_distinct),
         cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
