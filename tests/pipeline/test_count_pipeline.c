@@ -270,6 +270,61 @@ static void profiles_are_counted(void **state)
                         WITH(TEXT("thread", "none") "," TEXT("r", "R")), "4", "7", "1"))));
 }
 
+#define PROFILE(attributes)                                                                        \
+    "{\"timeUnixNano\":\"4\",\"samples\":[{\"values\":[\"5\"]}],\"attributeIndices\":[" attributes \
+    "]}"
+#define PROFILES_OF(resource, profiles)                                                            \
+    "{\"resource\":{\"attributes\":[" resource "]},\"scopeProfiles\":[{\"profiles\":[" profiles    \
+    "]}]}"
+#define REQUEST_OF(resources, values)                                                              \
+    "{\"resourceProfiles\":[" resources                                                            \
+    "],\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{}],"                              \
+    "\"functionTable\":[{}],\"linkTable\":[{}],\"stackTable\":[{}],"                               \
+    "\"stringTable\":[\"\",\"tag\",\"other\"],\"attributeTable\":[{\"value\":{}}" values "]}}"
+#define ENTRY(key, text)      ",{\"keyStrindex\":" key ",\"value\":{\"stringValue\":\"" text "\"}}"
+#define COUNTED(value, count) POINT(WITH(TEXT("tag", value)), "4", "4", count)
+#define RESOURCE_OF(name, points)                                                                  \
+    "{\"resource\":{\"attributes\":[" name "]},\"scopeMetrics\":[{\"scope\":{\"name\":"            \
+    "\"github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector\"},"     \
+    "\"metrics\":[" METRIC("n", "", points) "," METRIC("o", "", points) "]}]}"
+
+#define PROFILES_1                                                                                 \
+    PROFILE("1") "," PROFILE("") "," PROFILE("2") "," PROFILE("3,1,4") "," PROFILE("4")
+#define COUNTS_1   COUNTED("a", "4") "," COUNTED("b", "1")
+#define PROFILES_2 PROFILE("2") "," PROFILE("") "," PROFILE("3") "," PROFILE("1,2")
+#define COUNTS_2   COUNTED("b", "2") "," COUNTED("a", "1")
+
+/* Equal values are one series, whether profiles share an attribute, have two that are equal, or
+ * have the value from their Resource; and another request has another dictionary. */
+static void profiles_share_attributes(void **state)
+{
+    static const char first[] = REQUEST_OF(
+        PROFILES_OF(TEXT("tag", "a"), PROFILES_1) "," PROFILES_OF(TEXT("r", "R"), PROFILES_2),
+        ENTRY("1", "a") ENTRY("1", "b") ENTRY("1", "a") ENTRY("2", "c"));
+    static const char first_counts[] = "{\"resourceMetrics\":[" RESOURCE_OF(
+        TEXT("tag", "a"), COUNTS_1) "," RESOURCE_OF(TEXT("r", "R"), COUNTS_2) "]}";
+    static const char second[] =
+        REQUEST_OF(PROFILES_OF(TEXT("r", "R"), PROFILE("1") "," PROFILE("2")),
+                   ENTRY("2", "a") ENTRY("1", "d"));
+    static const char second_counts[] =
+        "{\"resourceMetrics\":[" RESOURCE_OF(TEXT("r", "R"), COUNTED("d", "1")) "]}";
+    static const struct {
+        const char *request;
+        const char *counts;
+    } rows[] = {{first, first_counts}, {second, second_counts}};
+    (void)state;
+    struct harness *h = harness_create(CONFIG(
+        "profiles: {n: {attributes: [{key: tag}]}, o: {attributes: [{key: tag}]}}", "profiles"));
+    struct test_exporter *a = holder(h);
+    for (size_t i = 0; i < 2; i++) {
+        send_json(h, PROFILES, rows[i].request);
+        expect_held(a, rows[i].counts);
+        test_exporter_release(a, RESULT_OK);
+        harness_turn(h);
+    }
+    harness_destroy(h);
+}
+
 static void a_request_has_the_outcome_of_its_counts(void **state)
 {
     (void)state;
@@ -462,6 +517,7 @@ int main(void)
         cmocka_unit_test(attributes_divide_the_counts),
         cmocka_unit_test(conditions_choose),
         cmocka_unit_test(profiles_are_counted),
+        cmocka_unit_test(profiles_share_attributes),
         cmocka_unit_test(a_request_has_the_outcome_of_its_counts),
         cmocka_unit_test(a_request_that_takes_long_is_counted_as_others),
         cmocka_unit_test(each_request_gets_the_error_of_its_own),
