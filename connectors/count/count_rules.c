@@ -91,9 +91,7 @@ static bool read_keys(struct count_rules *rules, struct count_rule *rule,
                    error_at_index(error, i) || error_at(error, "attributes");
         for (size_t k = 0; k < i; k++)
             rule->is_never |= slice_equal(rule->keys[k].name, key->name);
-        /* A profile's attributes are in the dictionary. */
-        if (rule->context != OTTL_PROFILE)
-            key->slots[COUNT_OF_RECORD] = ottl_plan_slot(rules->plan, rule->context, key->name);
+        key->slots[COUNT_OF_RECORD] = ottl_plan_slot(rules->plan, rule->context, key->name);
         key->slots[COUNT_OF_SCOPE] = ottl_plan_slot(rules->plan, OTTL_SCOPE, key->name);
         key->slots[COUNT_OF_RESOURCE] = ottl_plan_slot(rules->plan, OTTL_RESOURCE, key->name);
         key->place = (uint32_t)rules->keys_count++;

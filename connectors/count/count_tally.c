@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values are kept once per Resource, so that records that share one of their scope or Resource do
- * not copy it: a series is its rule and the indices of its values. */
+/* Values are kept once per request, so that records that share one of their scope, their Resource
+ * or the dictionary do not copy it: a series is its rule and the indices of its values. */
 #include "connectors/count/count_tally.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/wire.h"
-#include "src/ottl/ottl_context_profiles.h"
+#include "src/ottl/ottl_dictionary.h"
 
 /* In contrib's generated metadata. */
 #define SCOPE_NAME                                                                                 \
@@ -28,6 +28,7 @@ enum {
     POINT_TIME = 3,
     LOG_TIME = 1,
     PROFILE_TIME = 3,
+    PROFILE_ATTRIBUTES = 11,
 };
 enum { RESOURCE_ATTRIBUTES = 1, METRIC_NAME = 1 };
 
@@ -35,6 +36,21 @@ enum { RESOURCE_ATTRIBUTES = 1, METRIC_NAME = 1 };
 enum { COUNT_OTHER_RATIO = 4 };
 /* In front of each value: contents are never empty. */
 enum { VALUE_MARK = 1 };
+
+static void begin_values(struct count_tally *tally)
+{
+    tally->values = (struct nested_output){.budget = tally->budget};
+    content_table_init(&tally->values_table);
+}
+
+static void forget_values(struct count_tally *tally)
+{
+    nested_output_fini(&tally->values);
+    content_table_fini(&tally->values_table, tally->budget);
+    scratch_fini(&tally->values_ends, tally->budget);
+    scratch_fini(&tally->attributes, tally->budget);
+    begin_values(tally);
+}
 
 void count_tally_init(struct count_tally *tally, const struct count_rules *rules,
                       struct budget *budget)
@@ -51,6 +67,8 @@ void count_tally_init(struct count_tally *tally, const struct count_rules *rules
     tally->indices = mem_zalloc((most + 1) * sizeof(*tally->indices));
     for (unsigned i = COUNT_OF_SCOPE; i < COUNT_SOURCES; i++)
         tally->outer[i] = mem_zalloc((rules->keys_count + 1) * sizeof(*tally->outer[i]));
+    tally->last = mem_zalloc((rules->plan->keys[OTTL_PROFILE].count + 1) * sizeof(*tally->last));
+    begin_values(tally);
 }
 
 void count_tally_fini(struct count_tally *tally)
@@ -60,6 +78,7 @@ void count_tally_fini(struct count_tally *tally)
     mem_free(tally->tails);
     mem_free(tally->overflows);
     mem_free(tally->indices);
+    mem_free(tally->last);
     for (unsigned i = COUNT_OF_SCOPE; i < COUNT_SOURCES; i++)
         mem_free(tally->outer[i]);
 }
@@ -142,20 +161,105 @@ static bool look_up(struct count_tally *tally, enum ottl_context context, uint32
     return *ret != 0 || refuse(tally);
 }
 
-/* The same of the profile that is open. */
-static bool look_up_profile(struct count_tally *tally, struct slice key, uint32_t *ret)
+/* What is known of that attribute of the dictionary, whose key is read when it is first named.
+ * NULL: there is no such attribute. */
+static struct count_attribute *attribute_at(struct count_tally *tally, int64_t index)
 {
-    struct ottl_record *profile = &tally->runner.records[OTTL_PROFILE];
+    const struct ottl_dictionary *dictionary = &tally->runner.dictionary;
+    struct count_attribute *attributes = tally->attributes.memory;
+    struct ottl_dictionary_attribute attribute;
+    struct slice key;
+    if (index < 0 || index >= dictionary->attributes.count)
+        return NULL;
+    if (attributes[index].slot != 0)
+        return &attributes[index];
+    if (!ottl_dictionary_attribute(dictionary, index, &attribute) ||
+        !ottl_dictionary_string(dictionary, attribute.key, &key))
+        return NULL;
+    const int32_t slot = ottl_keys_find(&tally->rules->plan->keys[OTTL_PROFILE], key);
+    attributes[index].slot = slot < 0 ? -1 : slot + 1;
+    return &attributes[index];
+}
+
+/* Notes that the profile names that attribute. Go does not check indices, and ends; requests with
+ * such have been refused at the door. */
+static bool note_attribute(struct count_tally *tally, uint64_t generation, int32_t index)
+{
+    const struct count_attribute *attribute = attribute_at(tally, index);
+    if (attribute == NULL)
+        return ottl_run_fail(&tally->runner.run, "the attribute index %d is out of range", index);
+    if (attribute->slot > 0) {
+        tally->last[attribute->slot - 1].generation = generation;
+        tally->last[attribute->slot - 1].index = (uint32_t)index;
+    }
+    return true;
+}
+
+static bool note_packed(struct count_tally *tally, uint64_t generation, struct slice indices)
+{
+    struct wire_reader reader = wire_reader_of(indices);
+    while (reader.at < reader.end) {
+        const int32_t index = (int32_t)wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+        if (reader.failure != NULL)
+            break;
+        if (!note_attribute(tally, generation, index))
+            return false;
+    }
+    return true;
+}
+
+/* Notes which attributes the profile that is open names: of equal keys the last counts. */
+static bool note_attributes(struct count_tally *tally, uint64_t generation)
+{
+    struct ottl_dictionary *dictionary = &tally->runner.dictionary;
+    struct wire_reader reader = wire_reader_of(tally->runner.records[OTTL_PROFILE].bytes);
+    struct wire_field field;
+    if (!ottl_dictionary_read(dictionary))
+        return refuse(tally);
+    const size_t bytes = (dictionary->attributes.count + 1) * sizeof(struct count_attribute);
+    if (scratch_room(&tally->attributes, tally->budget, bytes) == NULL)
+        return refuse(tally);
+    while (wire_next_field(&reader, &field))
+        if (field.number == PROFILE_ATTRIBUTES &&
+            !(field.type == WIRE_BYTES
+                  ? note_packed(tally, generation, field.bytes)
+                  : note_attribute(tally, generation, (int32_t)field.number_value)))
+            return false;
+    tally->last_generation = generation;
+    return true;
+}
+
+/* The value of an attribute of the dictionary. However many profiles name it, it is read and kept
+ * once. */
+static bool look_up_attribute(struct count_tally *tally, uint32_t index, uint32_t *ret)
+{
+    struct count_attribute *known = (struct count_attribute *)tally->attributes.memory + index;
+    struct ottl_run *run = &tally->runner.run;
+    struct ottl_dictionary_attribute attribute;
     struct ottl_value value;
-    bool exists;
-    *ret = 0;
-    tally->runner.run.memory = &profile->memory;
-    if (!ottl_profile_attribute(&tally->runner.run, profile, key, &exists, &value))
-        return tally->runner.run.is_out_of_memory && refuse(tally);
-    if (!exists)
-        return true;
-    *ret = keep_value(tally, &value, slice_of(NULL, 0));
+    if (known->value == 0) {
+        const bool exists = ottl_dictionary_attribute(run->dictionary, index, &attribute);
+        assert(exists);
+        run->memory = &tally->runner.records[OTTL_PROFILE].memory;
+        if (!ottl_value_decode(run->memory, NULL, attribute.value, &value)) {
+            ottl_run_no_memory(run);
+            return run->is_out_of_memory && refuse(tally);
+        }
+        known->value = keep_value(tally, &value, slice_of(NULL, 0));
+    }
+    *ret = known->value;
     return *ret != 0 || refuse(tally);
+}
+
+/* The value of an attribute of the profile that is open. */
+static bool look_up_profile(struct count_tally *tally, uint32_t slot, uint32_t *ret)
+{
+    const uint64_t generation = tally->runner.records[OTTL_PROFILE].generation;
+    *ret = 0;
+    if (tally->last_generation != generation && !note_attributes(tally, generation))
+        return false;
+    return tally->last[slot].generation != generation ||
+           look_up_attribute(tally, tally->last[slot].index, ret);
 }
 
 static bool look_up_outer(struct count_tally *tally, enum count_source source,
@@ -180,9 +284,9 @@ static bool find_values(struct count_tally *tally, const struct count_rule *rule
     for (size_t i = 0; i < rule->keys_count && *ret; i++) {
         const struct count_key *key = &rule->keys[i];
         uint32_t *index = &tally->indices[i];
-        bool is_read = rule->context == OTTL_PROFILE
-                           ? look_up_profile(tally, key->name, index)
-                           : look_up(tally, rule->context, key->slots[COUNT_OF_RECORD], index);
+        const uint32_t slot = key->slots[COUNT_OF_RECORD];
+        bool is_read = rule->context == OTTL_PROFILE ? look_up_profile(tally, slot, index)
+                                                     : look_up(tally, rule->context, slot, index);
         if (!is_read)
             return false;
         if (*index == 0 && !look_up_outer(tally, COUNT_OF_SCOPE, key, index))
@@ -339,13 +443,9 @@ static bool on_record(void *arg, enum ottl_context context)
 static void forget_resource(struct count_tally *tally)
 {
     const size_t bytes = tally->rules->count * sizeof(uint32_t);
-    nested_output_fini(&tally->values);
     nested_output_fini(&tally->names);
-    tally->values = (struct nested_output){.budget = tally->budget};
     tally->names = (struct nested_output){.budget = tally->budget};
-    content_table_fini(&tally->values_table, tally->budget);
     content_table_fini(&tally->names_table, tally->budget);
-    content_table_init(&tally->values_table);
     content_table_init(&tally->names_table);
     tally->series_count = 0;
     memset(tally->heads, 0, bytes);
@@ -478,7 +578,7 @@ struct ottl_result count_tally_take(struct count_tally *tally, struct batch *bat
     /* Between requests nothing is charged. */
     metric_writer_fini(&tally->writer);
     forget_resource(tally);
-    scratch_fini(&tally->values_ends, tally->budget);
+    forget_values(tally);
     scratch_fini(&tally->series, tally->budget);
     scratch_fini(&tally->named, tally->budget);
     batch_end_work(batch);

@@ -30,6 +30,12 @@ struct count_series {
     bool has_overflown;
 };
 
+/* What is known of an attribute of the dictionary that profiles share. */
+struct count_attribute {
+    int32_t slot;   /* of its key, plus 1; -1: the key has none; 0: nobody has looked */
+    uint32_t value; /* index; 0: nobody has asked for it */
+};
+
 struct count_times {
     uint64_t first_ns; /* 0: no record has a time */
     uint64_t last_ns;
@@ -41,9 +47,6 @@ struct count_tally {
     struct budget *budget; /* what the request is charged to; NULL: not charged */
     struct metric_writer writer;
     /* Of the Resource at hand: */
-    struct nested_output values; /* encoded AnyValues, each once */
-    struct content_table values_table;
-    struct scratch values_ends; /* uint32_t: behind the value of an index */
     struct scratch series;      /* of series_bytes each; index 0 is free */
     struct nested_output names; /* what series are found by */
     struct content_table names_table;
@@ -60,7 +63,18 @@ struct count_tally {
         uint32_t value; /* index; 0: absent */
     } * outer[COUNT_SOURCES];
     uint32_t *indices; /* room for one record's */
+    /* The last attribute of each key that a profile names, by the keys' slots, for its generation.
+     */
+    struct {
+        uint64_t generation;
+        uint32_t index; /* in the dictionary */
+    } * last;
+    uint64_t last_generation; /* the profile whose attributes are there */
     /* Of the request: */
+    struct nested_output values; /* encoded AnyValues, each once */
+    struct content_table values_table;
+    struct scratch values_ends; /* uint32_t: behind the value of an index */
+    struct scratch attributes;  /* struct count_attribute: of the dictionary */
     uint64_t bytes_left;
     uint64_t overflown; /* records */
     struct batch **batches;

@@ -227,23 +227,6 @@ static bool find_attribute(struct ottl_run *run, const struct ottl_dictionary *d
     return true;
 }
 
-bool ottl_profile_attribute(struct ottl_run *run, const struct ottl_record *profile,
-                            struct slice key, bool *ret_exists, struct ottl_value *ret)
-{
-    const struct ottl_dictionary *dictionary = dictionary_of(run);
-    const uint64_t work_left = run->work_left;
-    struct ottl_value value;
-    *ret_exists = false;
-    /* No request chooses the key: what is compared grows with the number of attributes alone. */
-    run->work_left = UINT64_MAX;
-    const bool is_found =
-        dictionary != NULL &&
-        ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value) &&
-        get_attribute(run, dictionary, value.list, key, ret_exists, ret);
-    run->work_left = work_left;
-    return is_found;
-}
-
 /* Takes the place of the first attribute of its key, unless the very entry comes before it. */
 static bool place_index(struct ottl_run *run, const struct ottl_dictionary *dictionary,
                         struct ottl_list *indices, int32_t key, int32_t index)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* count: counting spans and their events by conditions and attributes, and writing the counts. */
+/* count: counting spans and their events, and profiles, by conditions and attributes, and writing
+ * the counts. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 #include "src/otlp/check.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
+
+/* ---- Spans ---- */
 
 enum { SPAN_ATTRIBUTES = 9, EVENTS = 11 };
 
@@ -113,37 +116,99 @@ static struct slice many_resources(size_t n)
     return message_done(&out);
 }
 
-static const struct work_shape shapes[] = {
+static const struct work_shape span_shapes[] = {
     {"equal spans", equal_spans},         {"a series for each", a_series_for_each},
     {"a wide resource", a_wide_resource}, {"many attributes", many_attributes},
     {"many events", many_events},         {"many resources", many_resources},
 };
 
-static void run_count(struct slice request)
+/* ---- Profiles ---- */
+
+enum { TEXT_VALUE = 1, LIST_VALUE = 5, MAP_VALUE = 6 };
+
+/* Wraps what was added since begin into messages of these fields, the first innermost. */
+static void wrap_all(struct profile_bytes *out, size_t begin, const uint32_t *numbers, size_t count)
 {
-    static const char *const conditions[] = {"name == \"n\"", "attributes[\"k7\"] != nil"};
-    struct count_key_config keys[] = {{.name = "tag"}, {.name = "host"}};
-    struct count_metric_config metrics[] = {
-        {.name = "all", .description = ""},
-        {.name = "some",
-         .description = "",
-         .conditions = {.count = 2, .texts = conditions},
-         .attributes = {.count = 2, .items = keys}},
-    };
-    struct count_config config = {
-        .metrics = {[COUNT_SPANS] = {.count = 2, .items = metrics},
-                    [COUNT_SPAN_EVENTS] = {.count = 2, .items = metrics}}};
+    for (size_t i = 0; i < count; i++)
+        profile_bytes_wrap(out, begin, numbers[i]);
+}
+
+/* n Profiles, in one Resource or each in its own, that name one attribute of the dictionary, whose
+ * value is n times the item. */
+static struct slice sharing_profiles(size_t n, bool are_apart, uint32_t kind, struct slice item)
+{
+    enum { STRING_TABLE = 5, ATTRIBUTE_TABLE = 6, PROFILE_ATTRIBUTES = 11 };
+    static const uint32_t around_profile[] = {2, 2, 1};
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = out.size;
+        put_number(&out, PROFILE_ATTRIBUTES, 1);
+        wrap_all(&out, begin, around_profile, are_apart ? 3 : 1);
+    }
+    wrap_all(&out, 0, around_profile + 1, are_apart ? 0 : 2);
+    const size_t dictionary = out.size;
+    put_text(&out, STRING_TABLE, "");
+    put_text(&out, STRING_TABLE, "tag");
+    put_bytes(&out, ATTRIBUTE_TABLE, "", 0);
+    const size_t attribute = out.size;
+    put_number(&out, 1, 1);
+    const size_t value = out.size;
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, item);
+    wrap_all(&out, value, (const uint32_t[]){kind, 2}, 2);
+    profile_bytes_wrap(&out, attribute, ATTRIBUTE_TABLE);
+    profile_bytes_wrap(&out, dictionary, 2);
+    return message_done(&out);
+}
+
+static struct slice shared_text(size_t n)
+{
+    return sharing_profiles(n, false, TEXT_VALUE, slice_of_text("01234567"));
+}
+
+static struct slice shared_list(size_t n)
+{
+    return sharing_profiles(n, false, LIST_VALUE, slice_of("\012\000", 2));
+}
+
+static struct slice shared_map(size_t n)
+{
+    return sharing_profiles(n, false, MAP_VALUE, slice_of("\012\003\012\001k", 5));
+}
+
+static struct slice text_of_resources(size_t n)
+{
+    return sharing_profiles(n, true, TEXT_VALUE, slice_of_text("01234567"));
+}
+
+static struct slice list_of_resources(size_t n)
+{
+    return sharing_profiles(n, true, LIST_VALUE, slice_of("\012\000", 2));
+}
+
+static const struct work_shape profile_shapes[] = {
+    {"a shared text", shared_text},
+    {"a shared list", shared_list},
+    {"a shared map", shared_map},
+    {"a text shared by Resources", text_of_resources},
+    {"a list shared by Resources", list_of_resources},
+};
+
+/* ---- Stages ---- */
+
+static void count(struct slice request, enum signal_kind signal, const struct count_config *config)
+{
     struct count_rules rules;
     struct count_tally tally;
     struct budget budget;
     struct error error;
     budget_init(&budget, UINT64_MAX);
-    if (!count_rules_init(&rules, &config, TRACES, &error)) {
+    if (!count_rules_init(&rules, config, signal, &error)) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }
     count_tally_init(&tally, &rules, &budget);
-    struct batch *batch = message_batch(TRACES, request);
+    struct batch *batch = message_batch(signal, request);
     work_begin();
     struct ottl_result result = count_tally_take(&tally, batch);
     work_end();
@@ -159,12 +224,51 @@ static void run_count(struct slice request)
     budget_fini(&budget);
 }
 
-static const struct work_stage stages[] = {
-    {.name = "counting by conditions", .run = run_count, .per_byte_max = 100},
+static void run_spans(struct slice request)
+{
+    static const char *const conditions[] = {"name == \"n\"", "attributes[\"k7\"] != nil"};
+    struct count_key_config keys[] = {{.name = "tag"}, {.name = "host"}};
+    struct count_metric_config metrics[] = {
+        {.name = "all", .description = ""},
+        {.name = "some",
+         .description = "",
+         .conditions = {.count = 2, .texts = conditions},
+         .attributes = {.count = 2, .items = keys}},
+    };
+    const struct count_config config = {
+        .metrics = {[COUNT_SPANS] = {.count = 2, .items = metrics},
+                    [COUNT_SPAN_EVENTS] = {.count = 2, .items = metrics}}};
+    count(request, TRACES, &config);
+}
+
+static void run_profiles(struct slice request)
+{
+    static const struct config_value standard = {.type = CONFIG_VALUE_INT, .integer = 7};
+    struct count_key_config keys[] = {{.name = "tag"}, {.name = "cpu", .standard = &standard}};
+    struct count_metric_config metrics[] = {
+        {.name = "one", .description = "", .attributes = {.count = 1, .items = keys}},
+        {.name = "both", .description = "", .attributes = {.count = 2, .items = keys}},
+    };
+    const struct count_config config = {
+        .metrics = {[COUNT_PROFILES] = {.count = 2, .items = metrics}}};
+    count(request, PROFILES, &config);
+}
+
+static const struct work_stage span_stages[] = {
+    {.name = "counting by conditions", .run = run_spans, .per_byte_max = 100},
 };
+
+/* COUNT_FREE_BYTES count more in small requests. */
+static const struct work_stage profile_stages[] = {
+    {.name = "counting profiles", .run = run_profiles, .n = 2000, .per_byte_max = 60},
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define CHECK(stages, shapes)                                                                      \
+    work_check(stages, COUNT_OF(stages), shapes, COUNT_OF(shapes), argc, argv)
 
 int main(int argc, char **argv)
 {
-    return work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
-                      sizeof(shapes) / sizeof(shapes[0]), argc, argv) > 0;
+    return CHECK(span_stages, span_shapes) + CHECK(profile_stages, profile_shapes) > 0;
 }
