@@ -215,17 +215,63 @@ static int compare_edits(const void *left, const void *right)
     return (a->insert > b->insert) - (a->insert < b->insert);
 }
 
-void ottl_edits_sort_last(struct ottl_edits *edits, size_t count)
+/* Moves the item of a heap down to its place below `at`. */
+static void sift_down(uint8_t *items, size_t size, size_t at, size_t count,
+                      int (*compare)(const void *left, const void *right))
 {
-    struct ottl_edit *list = edits->edits.memory;
-    for (size_t i = count + 1; i < edits->count; i++) {
+    uint8_t item[SORTED_BYTES_MAX];
+    memcpy(item, items + at * size, size);
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare(items + child * size, items + (child + 1) * size) < 0)
+            child++;
+        if (compare(item, items + child * size) >= 0)
+            break;
+        memcpy(items + at * size, items + child * size, size);
+    }
+    memcpy(items + at * size, item, size);
+}
+
+/* By a heap, without other memory: qsort takes a copy that no budget is charged with. */
+static void sort_in_place(void *memory, size_t count, size_t size,
+                          int (*compare)(const void *left, const void *right))
+{
+    uint8_t *items = memory;
+    uint8_t item[SORTED_BYTES_MAX];
+    assert(size <= SORTED_BYTES_MAX);
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(items, size, i, count, compare);
+    for (size_t i = count; i-- > 1;) {
+        memcpy(item, items, size);
+        memcpy(items, items + i * size, size);
+        memcpy(items + i * size, item, size);
+        sift_down(items, size, 0, i, compare);
+    }
+}
+
+/* Moves each edit to its place among those before it: few or none in most messages. False: they
+ * have too far to go, and are in any order. */
+static bool insert_sorted(struct ottl_edit *list, size_t count)
+{
+    enum { MOVES_FACTOR = 8 };
+    size_t moves = MOVES_FACTOR * count;
+    for (size_t i = 1; i < count && moves > 0; i++) {
         struct ottl_edit edit = list[i];
         size_t to = i;
-        for (; to > count && compare_edits(&list[to - 1], &edit) > 0; to--)
+        for (; to > 0 && moves > 0 && compare_edits(&list[to - 1], &edit) > 0; to--, moves--)
             list[to] = list[to - 1];
         list[to] = edit;
     }
-    if (count > 0 && edits->count > count)
+    return moves > 0;
+}
+
+void ottl_edits_sort_last(struct ottl_edits *edits, size_t count)
+{
+    struct ottl_edit *list = edits->edits.memory;
+    if (edits->count == count)
+        return;
+    if (!insert_sorted(list + count, edits->count - count))
+        sort_in_place(list + count, edits->count - count, sizeof(*list), compare_edits);
+    if (count > 0)
         edits->is_unsorted =
             edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
 }
@@ -372,39 +418,6 @@ static size_t likely_parts(const struct ottl_edits *edits, const struct batch *b
     size_t most = 2 * (size_t)(batch->bytes / BATCH_WRITER_BORROWED_MIN);
     size_t places = edits->count + edits->messages_count;
     return batch->parts_count + 4 + (places < most ? places : most);
-}
-
-/* Moves the item of a heap down to its place below `at`. */
-static void sift_down(uint8_t *items, size_t size, size_t at, size_t count,
-                      int (*compare)(const void *left, const void *right))
-{
-    uint8_t item[SORTED_BYTES_MAX];
-    memcpy(item, items + at * size, size);
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && compare(items + child * size, items + (child + 1) * size) < 0)
-            child++;
-        if (compare(item, items + child * size) >= 0)
-            break;
-        memcpy(items + at * size, items + child * size, size);
-    }
-    memcpy(items + at * size, item, size);
-}
-
-/* By a heap, without other memory: qsort takes a copy that no budget is charged with. */
-static void sort_in_place(void *memory, size_t count, size_t size,
-                          int (*compare)(const void *left, const void *right))
-{
-    uint8_t *items = memory;
-    uint8_t item[SORTED_BYTES_MAX];
-    assert(size <= SORTED_BYTES_MAX);
-    for (size_t i = count / 2; i-- > 0;)
-        sift_down(items, size, i, count, compare);
-    for (size_t i = count; i-- > 1;) {
-        memcpy(item, items, size);
-        memcpy(items, items + i * size, size);
-        memcpy(items + i * size, item, size);
-        sift_down(items, size, 0, i, compare);
-    }
 }
 
 /* In the order of the batch. The edits of a leaf stay together: nothing else changes in it. */

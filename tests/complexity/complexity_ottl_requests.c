@@ -419,7 +419,7 @@ static const struct work_shape profile_shapes[] = {
 
 /* ---- Logs ---- */
 
-enum { LOG_SEVERITY_TEXT = 3 };
+enum { LOG_SEVERITY_NUMBER = 2, LOG_SEVERITY_TEXT = 3 };
 
 static void put_record(struct profile_bytes *out)
 {
@@ -483,6 +483,24 @@ static const struct work_shape log_shapes[] = {
     {"equal resources", equal_resources},
 };
 
+/* One record that has two fields again and again, the one of the higher number first. */
+static struct slice repeated_fields(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_text(&out, LOG_SEVERITY_TEXT, "");
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, LOG_SEVERITY_NUMBER, 1);
+    for (unsigned i = 0; i < 2; i++)
+        profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static const struct work_shape record_shapes[] = {
+    {"repeated fields", repeated_fields},
+};
+
 static void run_flattened(struct slice input)
 {
     struct log_flattening flattening;
@@ -511,7 +529,7 @@ static const struct work_stage log_stages[] = {
 /* ---- Stages ---- */
 
 static void run(struct slice input, enum signal_kind signal, enum ottl_context context,
-                const char *statement)
+                const char *const *statements, size_t count)
 {
     struct error error;
     struct ottl_runner runner;
@@ -519,8 +537,8 @@ static void run(struct slice input, enum signal_kind signal, enum ottl_context c
     struct ottl_group group = {.context = context,
                                .paths = OTTL_PATHS_OF_CONTEXT,
                                .error_mode = OTTL_SILENT,
-                               .statements = &statement,
-                               .statements_count = 1};
+                               .statements = statements,
+                               .statements_count = count};
     struct batch *batch = message_batch(signal, input);
     bool is_fine = ottl_plan_add(plan, &group, true, &error);
     assert(is_fine);
@@ -537,10 +555,13 @@ static void run(struct slice input, enum signal_kind signal, enum ottl_context c
     batch_unref(batch);
 }
 
-#define STAGE(name, signal, context, statement)                                                    \
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define STAGE(name, signal, context, ...)                                                          \
     static void run_##name(struct slice input)                                                     \
     {                                                                                              \
-        run(input, signal, context, statement);                                                    \
+        static const char *const statements[] = {__VA_ARGS__};                                     \
+        run(input, signal, context, statements, COUNT_OF(statements));                             \
     }
 
 STAGE(sum, METRICS, OTTL_METRIC, "aggregate_on_attributes(\"sum\")")
@@ -581,7 +602,12 @@ static const struct work_stage profile_stages[] = {
     {.name = "set a type", .run = run_type, .per_byte_max = 5},
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+STAGE(severity, LOGS, OTTL_LOG, "set(severity_number, SEVERITY_NUMBER_INFO)",
+      "set(severity_text, \"INFO\")")
+
+static const struct work_stage record_stages[] = {
+    {.name = "set fields that are repeated", .run = run_severity, .per_byte_max = 220},
+};
 
 int main(int argc, char **argv)
 {
@@ -590,6 +616,8 @@ int main(int argc, char **argv)
                work_check(profile_stages, COUNT_OF(profile_stages), profile_shapes,
                           COUNT_OF(profile_shapes), argc, argv) +
                work_check(log_stages, COUNT_OF(log_stages), log_shapes, COUNT_OF(log_shapes), argc,
-                          argv) >
+                          argv) +
+               work_check(record_stages, COUNT_OF(record_stages), record_shapes,
+                          COUNT_OF(record_shapes), argc, argv) >
            0;
 }

@@ -1705,6 +1705,33 @@ static struct buffer *log_of(uint8_t byte, size_t bytes)
     return buffer;
 }
 
+/* Fields that come again and again, those of the higher number first: their edits stand in no
+ * order.
+ */
+static void test_repeated_fields(void **state)
+{
+    enum { TIMES = 1000, PAIR = 6 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(severity_number, SEVERITY_NUMBER_INFO)", "set(severity_text, \"INFO\")"};
+    uint8_t record[TIMES * PAIR];
+    char text[TEXT_MAX];
+    (void)state;
+    for (size_t i = 0; i < TIMES; i++) {
+        memcpy(record + 2 * i, "\x1a\x00", 2);
+        memcpy(record + 2 * TIMES + 4 * i, i % 2 == 0 ? "\x38\x00\x10\x01" : "\x10\x01\x38\x00", 4);
+    }
+    struct ottl_plan *plan = plan_of(LOGS, OTTL_LOG, statements, true, OTTL_IGNORE);
+    struct batch *batch = one_resource(LOGS, 1, slice_of(record, sizeof(record)), 1);
+    struct ottl_result result = run_once(plan, batch, NULL);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(result.batch->bytes, batch->bytes - 4 * TIMES + 2 + 6);
+    json_of(result.batch, text);
+    assert_non_null(strstr(text, "\"severityNumber\":9,\"severityText\":\"INFO\""));
+    batch_unref(result.batch);
+    batch_unref(batch);
+    ottl_plan_destroy(plan);
+}
+
 /* Large records are no failure while the budget has room, nor do they wait for room for ever. */
 static void test_large_records(void **state)
 {
@@ -2063,6 +2090,7 @@ int main(void)
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_doubling),
         cmocka_unit_test(test_charge_of_acknowledged),
+        cmocka_unit_test(test_repeated_fields),
         cmocka_unit_test(test_large_records),
         cmocka_unit_test(test_many_points),
         cmocka_unit_test(test_limit),
