@@ -41,14 +41,19 @@ bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
            ottl_run_fail(run, "expects %s but got %s", name, ottl_type_name(value));
 }
 
+void ottl_work_fields(struct ottl_run *run, const struct ottl_record *record, struct slice message)
+{
+    enum { FIELD_FACTOR = 2 }; /* one takes longer than its few bytes */
+    if (ottl_run_is_around(run, &record->memory))
+        ottl_run_work(run, FIELD_FACTOR * message.size);
+}
+
 int64_t ottl_count_field(struct ottl_run *run, const struct ottl_record *record, unsigned field)
 {
     struct wire_reader reader = wire_reader_of(record->bytes);
     struct wire_field found;
-    enum { FIELD_FACTOR = 2 }; /* one takes longer than its few bytes */
     int64_t count = 0;
-    if (ottl_run_is_around(run, &record->memory))
-        ottl_run_work(run, FIELD_FACTOR * record->bytes.size);
+    ottl_work_fields(run, record, record->bytes);
     while (wire_next_field(&reader, &found))
         count += found.number == field;
     return count;

@@ -54,6 +54,9 @@ bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl
 /* The same for a message of that kind. */
 bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
                          enum ottl_message_kind kind);
+/* Counts that a message in the record has been read field by field, if the record is around that of
+ * the statement. */
+void ottl_work_fields(struct ottl_run *run, const struct ottl_record *record, struct slice message);
 /* How often the record's message has the field. What repeats can only be set to itself: there is no
  * other value of its kind. */
 int64_t ottl_count_field(struct ottl_run *run, const struct ottl_record *record, unsigned field);

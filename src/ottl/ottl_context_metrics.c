@@ -500,6 +500,7 @@ static bool get_offset(struct ottl_run *run, const struct ottl_path *path, struc
         return buckets.point != NULL;
     struct wire_reader reader = wire_reader_of(buckets.content);
     struct wire_field field;
+    ottl_work_fields(run, buckets.point, buckets.content);
     *ret = ottl_int(0);
     while (wire_next_field(&reader, &field))
         if (field.number == OFFSET)
@@ -518,6 +519,7 @@ static bool replace_in_buckets(struct ottl_run *run, const struct ottl_path *pat
     struct wire_writer writer = wire_writer_of(room, bytes);
     struct wire_reader reader = wire_reader_of(buckets->content);
     struct wire_field field;
+    ottl_work_fields(run, buckets->point, buckets->content);
     if (number == OFFSET)
         wire_write_raw(&writer, whole);
     while (wire_next_field(&reader, &field))
@@ -547,7 +549,8 @@ static bool get_side_counts(struct ottl_run *run, const struct ottl_path *path,
     struct buckets buckets;
     *ret = ottl_nil();
     return read_buckets(run, path, &buckets)
-               ? ottl_numbers_read(run, &ottl_varint_counts, buckets.content, COUNTS, ret)
+               ? ottl_numbers_read(run, &ottl_varint_counts, buckets.point, buckets.content, COUNTS,
+                                   ret)
                : buckets.point != NULL;
 }
 

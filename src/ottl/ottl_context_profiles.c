@@ -378,6 +378,7 @@ static bool read_value_type(struct ottl_run *run, const struct ottl_path *path,
     if (ret->record == NULL)
         return false;
     ret->content = ottl_field_bytes(ret->record, path->row->field);
+    ottl_work_fields(run, ret->record, ret->content);
     struct wire_reader reader = wire_reader_of(ret->content);
     struct wire_field field;
     while (wire_next_field(&reader, &field))

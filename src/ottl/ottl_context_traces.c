@@ -103,6 +103,7 @@ static bool read_status(struct ottl_run *run, const struct ottl_path *path,
     if (*ret_record == NULL)
         return false;
     ret->content = ottl_field_bytes(*ret_record, STATUS);
+    ottl_work_fields(run, *ret_record, ret->content);
     struct wire_reader reader = wire_reader_of(ret->content);
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {

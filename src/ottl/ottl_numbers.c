@@ -50,37 +50,49 @@ static bool append_packed(struct ottl_run *run, const struct ottl_numbers *numbe
     return true;
 }
 
+/* Counts what such a list took, if the record is around that of the statement: fields that were
+ * stepped over, and items. */
+static void note_work(struct ottl_run *run, const struct ottl_record *record, uint64_t fields,
+                      const struct ottl_list *list)
+{
+    enum { FIELD_BYTES = 2, ITEM_BYTES = 8 };
+    if (ottl_run_is_around(run, &record->memory))
+        ottl_run_work(run, FIELD_BYTES * fields + ITEM_BYTES * (uint64_t)list->count);
+}
+
 bool ottl_numbers_read(struct ottl_run *run, const struct ottl_numbers *numbers,
-                       struct slice message, unsigned number, struct ottl_value *ret)
+                       const struct ottl_record *record, struct slice message, unsigned number,
+                       struct ottl_value *ret)
 {
     struct ottl_list *list = ottl_list_create(run->memory);
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
+    uint64_t fields = 0;
     if (list == NULL)
         return ottl_run_no_memory(run);
     *ret = ottl_list_value(list, (enum ottl_form)numbers->form);
-    while (wire_next_field(&reader, &field))
+    for (; wire_next_field(&reader, &field); fields++)
         if (field.number == number &&
             !(field.type == WIRE_BYTES ? append_packed(run, numbers, field.bytes, list)
                                        : append(run, numbers, field.number_value, list)))
             return false;
+    note_work(run, record, fields, list);
     return true;
 }
 
 bool ottl_numbers_get(struct ottl_run *run, const struct ottl_numbers *numbers,
                       const struct ottl_record *record, unsigned number, struct ottl_value *ret)
 {
-    enum { FIELD_BYTES = 16 }; /* others are stepped over */
-    if ((record->changed >> number & 1) == 0) {
-        if (ottl_run_is_around(run, &record->memory))
-            ottl_run_work(run, record->bytes.size / FIELD_BYTES);
-        return ottl_numbers_read(run, numbers, record->bytes, number, ret);
-    }
+    if ((record->changed >> number & 1) == 0)
+        return ottl_numbers_read(run, numbers, record, record->bytes, number, ret);
     struct ottl_list *list = ottl_list_create(run->memory);
     if (list == NULL)
         return ottl_run_no_memory(run);
     *ret = ottl_list_value(list, (enum ottl_form)numbers->form);
-    return append_packed(run, numbers, ottl_field_bytes(record, number), list);
+    if (!append_packed(run, numbers, ottl_field_bytes(record, number), list))
+        return false;
+    note_work(run, record, 0, list);
+    return true;
 }
 
 static bool fail_item(struct ottl_run *run, const struct ottl_numbers *numbers, unsigned form,

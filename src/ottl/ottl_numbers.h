@@ -22,9 +22,11 @@ extern const struct ottl_numbers ottl_indices;       /* int32, []int64 */
 extern const struct ottl_numbers ottl_varint_ints;   /* int64, []int64 */
 extern const struct ottl_numbers ottl_fixed_ints;    /* fixed64, []int64 */
 
-/* The numbers that are field `number` of an encoded message. False: no memory, the error is set. */
+/* The numbers that are field `number` of an encoded message, which is the record's or in it. False:
+ * no memory, the error is set. */
 bool ottl_numbers_read(struct ottl_run *run, const struct ottl_numbers *numbers,
-                       struct slice message, unsigned number, struct ottl_value *ret);
+                       const struct ottl_record *record, struct slice message, unsigned number,
+                       struct ottl_value *ret);
 /* The same of a record's message, or what the field was set to. */
 bool ottl_numbers_get(struct ottl_run *run, const struct ottl_numbers *numbers,
                       const struct ottl_record *record, unsigned number, struct ottl_value *ret);

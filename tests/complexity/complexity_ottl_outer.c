@@ -236,29 +236,124 @@ static const struct work_shape type_shapes[] = {
     {"a shared type", shared_type},
 };
 
+/* n samples of a profile whose type of samples is said n times. */
+static struct slice repeated_type(size_t n)
+{
+    enum { SAMPLE_TYPE = 1, TYPE = 1, SAMPLES = 2 };
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    put_text(&dictionary, STRING_TABLE, "");
+    put_text(&dictionary, STRING_TABLE, "t");
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, TYPE, 1);
+    profile_bytes_wrap(&out, 0, SAMPLE_TYPE);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, SAMPLES, "", 0);
+    profile_bytes_wrap(&out, 0, 2);
+    return profiles_done(&out, &dictionary);
+}
+
+static const struct work_shape repeated_type_shapes[] = {
+    {"a repeated type", repeated_type},
+};
+
+/* n samples of a profile that names an attribute n times, in one field. */
+static struct slice packed_indices(size_t n)
+{
+    enum { SAMPLES = 2 };
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    put_text(&dictionary, STRING_TABLE, "");
+    put_bytes(&dictionary, ATTRIBUTE_TABLE, "", 0);
+    for (size_t i = 0; i < n; i++)
+        put_varint(&out, 0);
+    profile_bytes_wrap(&out, 0, PROFILE_ATTRIBUTES);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, SAMPLES, "", 0);
+    profile_bytes_wrap(&out, 0, 2);
+    return profiles_done(&out, &dictionary);
+}
+
+static const struct work_shape index_shapes[] = {
+    {"packed indices", packed_indices},
+};
+
 static const struct work_shape key_shapes[] = {
     {"a shared key", shared_key},
 };
 
 /* ---- Events of a span ---- */
 
+enum { EVENTS = 11 };
+
+static struct slice span_done(struct profile_bytes *out)
+{
+    profile_bytes_wrap(out, 0, SPANS);
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 1);
+    return message_done(out);
+}
+
 static struct slice events(size_t n)
 {
-    enum { EVENTS = 11, NAME = 2 };
+    enum { NAME = 2 };
     struct profile_bytes out = {0};
     for (size_t i = 0; i < n; i++) {
         size_t begin = out.size;
         put_text(&out, NAME, "e");
         profile_bytes_wrap(&out, begin, EVENTS);
     }
-    profile_bytes_wrap(&out, 0, SPANS);
+    return span_done(&out);
+}
+
+static const struct work_shape event_shapes[] = {
+    {"events", events},
+};
+
+/* n events of a span whose status says its code n times. */
+static struct slice repeated_code(size_t n)
+{
+    enum { STATUS = 15, CODE = 3 };
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, CODE, 1);
+    profile_bytes_wrap(&out, 0, STATUS);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, EVENTS, "", 0);
+    return span_done(&out);
+}
+
+static const struct work_shape status_shapes[] = {
+    {"a repeated code", repeated_code},
+};
+
+/* ---- Exemplars of a point ---- */
+
+/* n exemplars of a point whose buckets say their offset and one count n times. */
+static struct slice repeated_buckets(size_t n)
+{
+    enum { POSITIVE = 8, EXEMPLARS = 11, EXPONENTIAL = 10, METRICS_OF_SCOPE = 2, OFFSET = 1 };
+    enum { COUNTS = 2, POINTS = 1 };
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, OFFSET, 2);
+    size_t counts = out.size;
+    for (size_t i = 0; i < n; i++)
+        put_varint(&out, 1);
+    profile_bytes_wrap(&out, counts, COUNTS);
+    profile_bytes_wrap(&out, 0, POSITIVE);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, EXEMPLARS, "", 0);
+    profile_bytes_wrap(&out, 0, POINTS);
+    profile_bytes_wrap(&out, 0, EXPONENTIAL);
+    profile_bytes_wrap(&out, 0, METRICS_OF_SCOPE);
     profile_bytes_wrap(&out, 0, 2);
     profile_bytes_wrap(&out, 0, 1);
     return message_done(&out);
 }
 
-static const struct work_shape event_shapes[] = {
-    {"events", events},
+static const struct work_shape bucket_shapes[] = {
+    {"repeated buckets", repeated_buckets},
 };
 
 /* ---- Stages ---- */
@@ -336,7 +431,7 @@ STAGE(listed, TRACES, OTTL_SPAN,
 STAGE(kept, TRACES, OTTL_SPAN, "keep_matching_keys(resource.attributes, \"k|t|m\")")
 
 /* OTTL_OUTER_BYTES_MIN counts more in small requests. */
-enum { LARGE_N = 20000, KEY_N = 200 * 1000 };
+enum { LARGE_N = 20000, KEY_N = 200 * 1000, REPEATED_N = 100 * 1000 };
 
 static const struct work_stage large_stages[] = {
     {.name = "lower case", .run = run_lower, .n = LARGE_N, .per_byte_max = 40},
@@ -408,7 +503,53 @@ static const struct work_stage event_stages[] = {
     {.name = "count events of a changed span",
      .run = run_counted_changed,
      .n = LARGE_N,
-     .per_byte_max = 300},
+     .per_byte_max = 500},
+};
+
+STAGE(status_read, TRACES, OTTL_SPAN_EVENT,
+      "set(span.attributes[\"failed\"], true) where span.status.code == STATUS_CODE_ERROR")
+
+static const struct work_stage status_stages[] = {
+    {.name = "a status of a changed span",
+     .run = run_status_read,
+     .n = REPEATED_N,
+     .per_byte_max = 250},
+};
+
+STAGE(type_of_samples, PROFILES, OTTL_PROFILE_SAMPLE, "set(profile.time_unix_nano, 7)",
+      "set(cache[\"t\"], profile.sample_type.type)")
+
+static const struct work_stage repeated_type_stages[] = {
+    {.name = "a type of a changed profile",
+     .run = run_type_of_samples,
+     .n = REPEATED_N,
+     .per_byte_max = 250},
+};
+
+STAGE(indices_counted, PROFILES, OTTL_PROFILE_SAMPLE, "set(profile.time_unix_nano, 7)",
+      "set(cache[\"n\"], Len(profile.attribute_indices))")
+
+static const struct work_stage index_stages[] = {
+    {.name = "indices of a changed profile",
+     .run = run_indices_counted,
+     .n = REPEATED_N,
+     .per_byte_max = 450},
+};
+
+STAGE(offset, METRICS, OTTL_EXEMPLAR, "set(datapoint.flags, 1)",
+      "set(int_value, datapoint.positive.offset)")
+STAGE(bucket_counts, METRICS, OTTL_EXEMPLAR, "set(datapoint.flags, 1)",
+      "set(int_value, Len(datapoint.positive.bucket_counts))")
+
+static const struct work_stage bucket_stages[] = {
+    {.name = "an offset of a changed point",
+     .run = run_offset,
+     .n = REPEATED_N,
+     .per_byte_max = 200},
+    {.name = "counts of a changed point",
+     .run = run_bucket_counts,
+     .n = REPEATED_N,
+     .per_byte_max = 400},
 };
 
 #define CHECK(stages, shapes)                                                                      \
@@ -418,6 +559,9 @@ int main(int argc, char **argv)
 {
     return CHECK(span_stages, span_shapes) + CHECK(large_stages, large_shapes) +
                CHECK(profile_stages, profile_shapes) + CHECK(key_stages, key_shapes) +
-               CHECK(type_stages, type_shapes) + CHECK(event_stages, event_shapes) >
+               CHECK(type_stages, type_shapes) + CHECK(event_stages, event_shapes) +
+               CHECK(status_stages, status_shapes) +
+               CHECK(repeated_type_stages, repeated_type_shapes) +
+               CHECK(index_stages, index_shapes) + CHECK(bucket_stages, bucket_shapes) >
            0;
 }
