@@ -928,6 +928,19 @@ static bool specialize(struct compiler *compiler, struct ottl_test *test)
     return true;
 }
 
+/* A value, and whether it reads records around that of the statement. */
+static bool compile_side(struct compiler *compiler, const struct ottl_tree *tree,
+                         struct ottl_node **ret, bool *ret_is_outer)
+{
+    const bool is_outer = compiler->is_outer;
+    compiler->is_outer = false;
+    if (!compile_value(compiler, tree, ret))
+        return false;
+    *ret_is_outer = compiler->is_outer;
+    compiler->is_outer = compiler->is_outer || is_outer;
+    return true;
+}
+
 static bool compile_comparison(struct compiler *compiler, const struct ottl_tree *tree,
                                struct ottl_test **ret)
 {
@@ -937,8 +950,10 @@ static bool compile_comparison(struct compiler *compiler, const struct ottl_tree
     struct ottl_node *left;
     struct ottl_node *right;
     enum ottl_comparison op = (enum ottl_comparison)tree->op;
-    if (!compile_value(compiler, tree->first, &left) ||
-        !compile_value(compiler, tree->first->next, &right))
+    bool is_left_outer;
+    bool is_right_outer;
+    if (!compile_side(compiler, tree->first, &left, &is_left_outer) ||
+        !compile_side(compiler, tree->first->next, &right, &is_right_outer))
         return false;
     if (left->is_literal && right->is_literal)
         return make_literal_test(compiler, ottl_compare(&left->constant, op, &right->constant),
@@ -955,6 +970,7 @@ static bool compile_comparison(struct compiler *compiler, const struct ottl_tree
     (*ret)->compare.left = left;
     (*ret)->compare.right = right;
     (*ret)->compare.op = op;
+    (*ret)->compare.is_outer = is_left_outer && is_right_outer;
     return specialize(compiler, *ret);
 }
 

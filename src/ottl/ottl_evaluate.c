@@ -669,6 +669,20 @@ int ottl_test_not(const struct ottl_test *test, struct ottl_run *run)
     return result == OTTL_FAILED ? result : !result;
 }
 
+/* Counts what is compared where both sides come from records around that of the statement: one that
+ * is its own, or constant, is a bound by itself. */
+static __attribute__((noinline)) void charge_comparison(struct ottl_run *run,
+                                                        const struct ottl_value *a,
+                                                        const struct ottl_value *b)
+{
+    if (a->type != b->type)
+        return;
+    if (a->type == OTTL_STRING || a->type == OTTL_BYTES)
+        ottl_run_work(run, a->size < b->size ? a->size : b->size);
+    else
+        ottl_run_charge(run, a);
+}
+
 int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
 {
     const struct ottl_node *left = test->compare.left;
@@ -682,6 +696,8 @@ int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
         b = &right->constant;
     else if (!right->get(right, run, &room))
         return OTTL_FAILED;
+    if (test->compare.is_outer)
+        charge_comparison(run, &a, b);
     if (a.type == OTTL_STRING && b->type == OTTL_STRING && test->compare.op <= OTTL_NE)
         return (a.size == b->size && short_equal(a.bytes, b->bytes, a.size)) ==
                (test->compare.op == OTTL_EQ);

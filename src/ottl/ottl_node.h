@@ -93,7 +93,8 @@ struct ottl_test {
             const struct ottl_node *right;
             enum ottl_comparison op;
             struct slice
-                encoded; /* right, as the AnyValue of an attribute, if it is a short text */
+                encoded;   /* right, as the AnyValue of an attribute, if it is a short text */
+            bool is_outer; /* both sides read records around that of the statement */
         } compare;
         const struct ottl_node *node;
         struct {

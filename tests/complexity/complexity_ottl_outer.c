@@ -327,6 +327,41 @@ static const struct work_shape status_shapes[] = {
     {"a repeated code", repeated_code},
 };
 
+/* n events of a span that has a text of n bytes twice. */
+static struct slice equal_texts(size_t n)
+{
+    enum { TRACE_STATE = 3, NAME = 5 };
+    struct profile_bytes out = {0};
+    char *text = mem_alloc(n + 1);
+    memset(text, 't', n);
+    text[n] = 0;
+    put_text(&out, TRACE_STATE, text);
+    put_text(&out, NAME, text);
+    mem_free(text);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, EVENTS, "", 0);
+    return span_done(&out);
+}
+
+static const struct work_shape text_shapes[] = {
+    {"equal texts", equal_texts},
+};
+
+/* n events of a span with two equal maps of n keys. */
+static struct slice equal_maps(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_map_attribute(&out, SPAN_ATTRIBUTES, "m", n);
+    put_map_attribute(&out, SPAN_ATTRIBUTES, "l", n);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, EVENTS, "", 0);
+    return span_done(&out);
+}
+
+static const struct work_shape equal_map_shapes[] = {
+    {"equal maps", equal_maps},
+};
+
 /* ---- Exemplars of a point ---- */
 
 /* n exemplars of a point whose buckets say their offset and one count n times. */
@@ -516,6 +551,23 @@ static const struct work_stage status_stages[] = {
      .per_byte_max = 250},
 };
 
+STAGE(texts_compared, TRACES, OTTL_SPAN_EVENT, "set(span.kind, SPAN_KIND_SERVER)",
+      "set(attributes[\"n\"], 1) where span.name == span.trace_state")
+STAGE(lists_compared, TRACES, OTTL_SPAN_EVENT,
+      "set(attributes[\"n\"], 1) where [span.name, name] == [span.trace_state, name]")
+
+static const struct work_stage text_stages[] = {
+    {.name = "compared texts", .run = run_texts_compared, .n = REPEATED_N, .per_byte_max = 30},
+    {.name = "compared lists", .run = run_lists_compared, .n = REPEATED_N, .per_byte_max = 30},
+};
+
+STAGE(maps_compared, TRACES, OTTL_SPAN_EVENT, "set(span.kind, SPAN_KIND_SERVER)",
+      "set(attributes[\"n\"], 1) where span.attributes[\"m\"] == span.attributes[\"l\"]")
+
+static const struct work_stage equal_map_stages[] = {
+    {.name = "compared maps", .run = run_maps_compared, .n = LARGE_N, .per_byte_max = 60},
+};
+
 STAGE(type_of_samples, PROFILES, OTTL_PROFILE_SAMPLE, "set(profile.time_unix_nano, 7)",
       "set(cache[\"t\"], profile.sample_type.type)")
 
@@ -560,7 +612,8 @@ int main(int argc, char **argv)
     return CHECK(span_stages, span_shapes) + CHECK(large_stages, large_shapes) +
                CHECK(profile_stages, profile_shapes) + CHECK(key_stages, key_shapes) +
                CHECK(type_stages, type_shapes) + CHECK(event_stages, event_shapes) +
-               CHECK(status_stages, status_shapes) +
+               CHECK(status_stages, status_shapes) + CHECK(text_stages, text_shapes) +
+               CHECK(equal_map_stages, equal_map_shapes) +
                CHECK(repeated_type_stages, repeated_type_shapes) +
                CHECK(index_stages, index_shapes) + CHECK(bucket_stages, bucket_shapes) >
            0;
