@@ -41,6 +41,11 @@ void *ottl_alloc(struct ottl_call *call, size_t bytes)
     return room;
 }
 
+bool ottl_spend(struct ottl_call *call, uint64_t bytes)
+{
+    return ottl_run_spend(call->run, bytes);
+}
+
 uint64_t ottl_now_ns(const struct ottl_call *call)
 {
     (void)call;

@@ -23,6 +23,7 @@ struct compiler {
     unsigned uses;
     bool is_volatile;
     bool is_outer;
+    bool spends; /* some function does */
 };
 
 struct ottl_preparation {
@@ -532,6 +533,7 @@ static bool compile_function_name(struct compiler *compiler, const struct ottl_t
     struct ottl_argument *arguments = room_of(compiler, PARAMETERS_MAX * sizeof(*arguments));
     ret->is_given = true;
     compiler->is_volatile = compiler->is_volatile || ret->function->is_volatile;
+    compiler->spends = compiler->spends || ret->function->spends;
     return arguments != NULL &&
            prepare_function(compiler, ret->function, arguments, tree->at, &ret->state);
 }
@@ -660,6 +662,7 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
     for (size_t i = 0; i < parameters && function->is_lookup; i++)
         arguments[i].is_outer = false;
     compiler->is_volatile = compiler->is_volatile || function->is_volatile;
+    compiler->spends = compiler->spends || function->spends;
     compiler->plan->makes_metrics = compiler->plan->makes_metrics || function->makes_metrics;
     compiler->is_outer =
         compiler->is_outer || (function->makes_metrics && compiler->context == OTTL_DATA_POINT);
@@ -1069,7 +1072,7 @@ bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
     struct compiler compiler = {
         .plan = plan, .context = context, .paths = paths, .problem = problem};
     bool is_fine = compile_test(&compiler, tree, &ret->test);
-    ret->is_outer = compiler.is_outer;
+    ret->is_outer = compiler.is_outer || compiler.spends;
     plan->used |= compiler.uses;
     return is_fine;
 }
@@ -1141,7 +1144,7 @@ bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
         is_fine = prepare_set(&compiler, ret);
     else if (is_fine && strcmp(ret->editor.function->name, "delete_key") == 0)
         note_removed(&compiler, ret);
-    ret->is_outer = compiler.is_outer;
+    ret->is_outer = compiler.is_outer || compiler.spends;
     plan->used |= compiler.uses;
     return is_fine;
 }

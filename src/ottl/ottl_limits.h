@@ -27,9 +27,10 @@ enum {
     /* Longer records are none for an event-loop lane: a pattern that is replaced at each byte takes
      * 200 ns there. */
     OTTL_LANE_RECORD_BYTES_MAX = 64 * 1024,
-    /* What statements may read of records around theirs, such as the Resource of each span, in
-     * bytes: a factor of the batch's beside so many. An ordinary Resource of 3 KiB can be read
-     * whole for each of 8192 records; a large one cannot: it takes seconds for 1 MiB. */
+    /* What statements may read of records around theirs, such as the Resource of each span, and
+     * what functions may copy that repeat a part of their argument, in bytes: a factor of the
+     * batch's beside so many. An ordinary Resource of 3 KiB can be read whole for each of 8192
+     * records; a large one cannot: it takes seconds for 1 MiB. */
     OTTL_OUTER_FACTOR_MAX = 64,
     OTTL_OUTER_BYTES_MIN = 32 << 20,
     /* The same on an event-loop lane, of a runner whose owner has a helper, which gets

@@ -28,7 +28,7 @@ enum ottl_path_mode {
 struct ottl_condition {
     struct ottl_test *test;
     const char *text;
-    bool is_outer; /* it reads records around its own */
+    bool is_outer; /* it reads records around its own, or a function spends */
 };
 
 struct ottl_compiled_statement {
@@ -44,7 +44,7 @@ struct ottl_compiled_statement {
     const struct ottl_ready *ready;
     /* The attribute's slot; -1: none. */
     int32_t slot;
-    bool is_outer; /* it reads or writes records around its own */
+    bool is_outer; /* it reads or writes records around its own, or a function spends */
 };
 
 /* What runs for each record of a context. */

@@ -255,6 +255,31 @@ static struct slice quantiles_of_a_point(size_t n)
     return metrics_done(&out);
 }
 
+/* n summaries of a point with a long attribute and many quantiles. */
+static struct slice long_quantiles(size_t n)
+{
+    enum { TEXT_BYTES = 4000, POINT_QUANTILES = 2000 };
+    struct profile_bytes out = {0};
+    char text[TEXT_BYTES + 1];
+    memset(text, 'v', TEXT_BYTES);
+    text[TEXT_BYTES] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t metric = out.size;
+        const size_t begin = begin_metric(&out);
+        put_attribute(&out, SUM_ATTRIBUTES, "a", text);
+        for (size_t k = 0; k < POINT_QUANTILES; k++)
+            put_bytes(&out, QUANTILES, "", 0);
+        profile_bytes_wrap(&out, begin, 1);
+        profile_bytes_wrap(&out, begin, SUMMARY);
+        profile_bytes_wrap(&out, metric, 2);
+    }
+    return metrics_done(&out);
+}
+
+static const struct work_shape quantile_shapes[] = {
+    {"long quantiles", long_quantiles},
+};
+
 static const struct work_shape metric_shapes[] = {
     {"distinct points", distinct_points}, {"equal points", equal_points},
     {"wide points", wide_points},         {"many metrics", many_metrics},
@@ -501,6 +526,34 @@ static const struct work_shape record_shapes[] = {
     {"repeated fields", repeated_fields},
 };
 
+/* n records with an attribute whose key is long and whose map has many entries with no key. */
+static struct slice long_prefixes(size_t n)
+{
+    enum { PREFIX_BYTES = 4000, ENTRIES = 2000, LOG_ATTRIBUTES = 6, MAP_VALUE = 6 };
+    struct profile_bytes out = {0};
+    char prefix[PREFIX_BYTES + 1];
+    memset(prefix, 'k', PREFIX_BYTES);
+    prefix[PREFIX_BYTES] = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = out.size;
+        put_text(&out, 1, prefix);
+        const size_t map = out.size;
+        for (size_t k = 0; k < ENTRIES; k++)
+            put_bytes(&out, 1, "", 0);
+        profile_bytes_wrap(&out, map, MAP_VALUE);
+        profile_bytes_wrap(&out, map, 2);
+        profile_bytes_wrap(&out, begin, LOG_ATTRIBUTES);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static const struct work_shape prefix_shapes[] = {
+    {"long prefixes", long_prefixes},
+};
+
 static void run_flattened(struct slice input)
 {
     struct log_flattening flattening;
@@ -583,6 +636,12 @@ static const struct work_stage metric_stages[] = {
     {.name = "quantiles of summaries", .run = run_quantiles, .per_byte_max = 24},
 };
 
+enum { LONG_N = 100 };
+
+static const struct work_stage quantile_stages[] = {
+    {.name = "long quantiles", .run = run_quantiles, .n = LONG_N, .per_byte_max = 8},
+};
+
 STAGE(constant, PROFILES, OTTL_PROFILE_SAMPLE, "set(attributes[\"b\"], \"x\")")
 STAGE(made, PROFILES, OTTL_PROFILE_SAMPLE,
       "set(attributes[\"b\"], Concat([\"x\", attributes[\"a\"]], \"-\"))")
@@ -605,6 +664,12 @@ static const struct work_stage profile_stages[] = {
 STAGE(severity, LOGS, OTTL_LOG, "set(severity_number, SEVERITY_NUMBER_INFO)",
       "set(severity_text, \"INFO\")")
 
+STAGE(prefixes, LOGS, OTTL_LOG, "flatten(attributes)")
+
+static const struct work_stage prefix_stages[] = {
+    {.name = "flatten long prefixes", .run = run_prefixes, .n = LONG_N, .per_byte_max = 20},
+};
+
 static const struct work_stage record_stages[] = {
     {.name = "set fields that are repeated", .run = run_severity, .per_byte_max = 220},
 };
@@ -618,6 +683,10 @@ int main(int argc, char **argv)
                work_check(log_stages, COUNT_OF(log_stages), log_shapes, COUNT_OF(log_shapes), argc,
                           argv) +
                work_check(record_stages, COUNT_OF(record_stages), record_shapes,
-                          COUNT_OF(record_shapes), argc, argv) >
+                          COUNT_OF(record_shapes), argc, argv) +
+               work_check(prefix_stages, COUNT_OF(prefix_stages), prefix_shapes,
+                          COUNT_OF(prefix_shapes), argc, argv) +
+               work_check(quantile_stages, COUNT_OF(quantile_stages), quantile_shapes,
+                          COUNT_OF(quantile_shapes), argc, argv) >
            0;
 }

@@ -32,8 +32,10 @@ static bool prepare_flatten(const struct ottl_preparation *preparation, void **r
 static bool join(struct ottl_call *call, struct slice prefix, const char *point, struct slice name,
                  struct slice *ret)
 {
-    size_t between = strlen(point);
-    uint8_t *room = ottl_alloc(call, prefix.size + between + name.size);
+    const size_t between = strlen(point);
+    const size_t size = prefix.size + between + name.size;
+    /* Any number of names may have the same prefix. */
+    uint8_t *room = ottl_spend(call, size) ? ottl_alloc(call, size) : NULL;
     if (room == NULL)
         return false;
     if (prefix.size > 0)
@@ -41,7 +43,7 @@ static bool join(struct ottl_call *call, struct slice prefix, const char *point,
     memcpy(room + prefix.size, point, between);
     if (name.size > 0)
         memcpy(room + prefix.size + between, name.data, name.size);
-    *ret = slice_of(room, prefix.size + between + name.size);
+    *ret = slice_of(room, size);
     return true;
 }
 
@@ -213,6 +215,7 @@ const struct ottl_function ottl_flatten_functions[] = {
      .parameters = flatten_parameters,
      .evaluate = flatten,
      .prepare = prepare_flatten,
-     .users = OTTL_FOR_TRANSFORM},
+     .users = OTTL_FOR_TRANSFORM,
+     .spends = true},
     {.name = NULL},
 };

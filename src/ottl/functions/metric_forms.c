@@ -368,7 +368,8 @@ static bool convert_quantiles(struct ottl_call *call, struct ottl_value *ret)
         while (metric_items_next(&quantiles, &item))
             size += each;
     }
-    if (!metric_room(call, size, &writer))
+    /* Each quantile gets all attributes of its point. */
+    if (!ottl_spend(call, size) || !metric_room(call, size, &writer))
         return false;
     points = metric_items_of(metric.data, DATA_POINTS);
     while (metric_items_next(&points, &bytes))
@@ -428,6 +429,7 @@ const struct ottl_function ottl_metric_form_functions[] = {
     {.name = "convert_summary_quantile_val_to_gauge",
      .parameters = quantile_parameters,
      .evaluate = convert_quantiles,
+     .spends = true,
      OF_METRICS},
     {.name = "convert_summary_count_val_to_sum",
      .parameters = summary_parameters,

@@ -1310,6 +1310,54 @@ static void test_shared_keys_have_an_end(void **state)
     batch_unref(batch);
 }
 
+/* Entries that repeat a long prefix, in several records: each of them may have only so much, and so
+ * have all of them. */
+static void test_copied_prefixes_have_an_end(void **state)
+{
+    (void)state;
+    enum { RECORDS = 4, KEY_BYTES = 8000, ENTRIES = 4000, JSON_BYTES = RECORDS * 32 * 1024 };
+    static const char *const statements[STATEMENTS_MAX] = {"flatten(attributes)",
+                                                           "set(severity_text, \"own\")"};
+    char *json = mem_alloc(JSON_BYTES);
+    size_t size =
+        (size_t)snprintf(json, JSON_BYTES, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[");
+    for (size_t i = 0; i < RECORDS; i++) {
+        size += (size_t)snprintf(json + size, JSON_BYTES - size,
+                                 "%s{\"attributes\":[{\"key\":\"%0*d\",\"value\":{\"kvlistValue\":"
+                                 "{\"values\":[{}",
+                                 i > 0 ? "," : "", KEY_BYTES, 0);
+        for (size_t k = 1; k < ENTRIES; k++)
+            size += (size_t)snprintf(json + size, JSON_BYTES - size, ",{}");
+        size += (size_t)snprintf(json + size, JSON_BYTES - size, "]}}}]}");
+    }
+    snprintf(json + size, JSON_BYTES - size, "]}]}]}");
+    struct ottl_plan *plan = plan_of(LOGS, OTTL_LOG, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_of(LOGS, json, 0);
+    struct failures failures = {.count = 0};
+    struct ottl_runner runner;
+    mem_free(json);
+    ottl_runner_init(&runner, plan, NULL);
+    runner.on_failure = on_failure;
+    runner.arg = &failures;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(failures.count, RECORDS);
+    assert_non_null(strstr(failures.last, "more than 64 times the request's bytes"));
+    assert_true(result.batch->bytes > batch->bytes);
+    batch_unref(result.batch);
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    runner.lane = lane;
+    result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_TOO_LONG);
+    assert_int_equal(failures.count, RECORDS);
+    lane_destroy(lane);
+    clock_fake_stop();
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
 /* Whatever the time: a long record is for another runner. */
 static void test_long_records_on_a_lane(void **state)
 {
@@ -2079,6 +2127,7 @@ int main(void)
         cmocka_unit_test(test_outer_limit),
         cmocka_unit_test(test_lane_that_is_held_long),
         cmocka_unit_test(test_shared_keys_have_an_end),
+        cmocka_unit_test(test_copied_prefixes_have_an_end),
         cmocka_unit_test(test_long_records_on_a_lane),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
