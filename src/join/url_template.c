@@ -9,7 +9,6 @@
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
-#include "src/join/index/resource_facts.h"
 
 enum { NAME_SHOWN_MAX = 40, NAMES_BYTES = 160 };
 
@@ -119,16 +118,6 @@ static size_t write_encoded(struct slice text, uint8_t *room, size_t most)
         used += size;
     }
     return used;
-}
-
-struct url_values url_values_of_resource(const struct resource_facts *facts)
-{
-    return (struct url_values){
-        .texts = {
-            [URL_SERVICE_NAME] = value_text_or_empty(facts->values[RESOURCE_SERVICE_NAME]),
-            [URL_SERVICE_NAMESPACE] =
-                value_text_or_empty(facts->values[RESOURCE_SERVICE_NAMESPACE]),
-        }};
 }
 
 struct slice url_template_write(const struct url_template *template,

@@ -8,7 +8,6 @@
 #include "src/base/slice.h"
 
 struct error;
-struct resource_facts;
 
 enum url_value {
     URL_SERVICE_NAME,
@@ -43,8 +42,6 @@ struct url_values {
  * allowed: a bit for each value that it may use. False: error says where it is wrong. */
 bool url_template_read(const char *text, unsigned allowed, struct url_template *ret_template,
                        struct error *error);
-/* The service's name and namespace; the other values are missing. */
-struct url_values url_values_of_resource(const struct resource_facts *facts);
 /* The URL in room, its values percent-encoded (RFC 3986 §2.1). No data: a value that it has a place
  * for is missing, or it is too long. */
 struct slice url_template_write(const struct url_template *template,

@@ -35,7 +35,8 @@ struct value {
 struct value value_read(struct slice encoded);
 /* The part of encoded that says the same: its last field. */
 struct slice value_last_field(struct slice encoded);
-/* The same as value_read, but a list of one becomes its element: some translators make lists of labels. */
+/* The same as value_read, but a list of one becomes its element: some translators make lists of
+ * labels. */
 struct value value_read_single(struct slice encoded);
 /* Encodes value into arena; false when it is full. The bytes of LIST and MAP are used as they are.
  */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/base/random.h"
+#include "src/join/url_template.h"
 #include "src/otlp/key_value.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
@@ -161,4 +162,14 @@ struct resource_facts resource_facts_of(struct slice content)
     facts.pod_container = hash_value(facts.values[RESOURCE_POD_CONTAINER], SEED_POD_CONTAINER);
     facts.hash = (uint32_t)XXH3_64bits_withSeed(content.data, content.size, process_seed());
     return facts;
+}
+
+struct url_values resource_url_values(const struct resource_facts *facts)
+{
+    return (struct url_values){
+        .texts = {
+            [URL_SERVICE_NAME] = value_text_or_empty(facts->values[RESOURCE_SERVICE_NAME]),
+            [URL_SERVICE_NAMESPACE] =
+                value_text_or_empty(facts->values[RESOURCE_SERVICE_NAMESPACE]),
+        }};
 }

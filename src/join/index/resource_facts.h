@@ -27,6 +27,8 @@ enum resource_key {
  * cannot tell which service that is. */
 enum { RESOURCE_PROCESS_NAMES = 4, RESOURCE_NAMES };
 
+struct url_values;
+
 struct resource_facts {
     struct slice values[RESOURCE_KEYS];              /* content of AnyValue; no data: absent */
     struct slice key_values[RESOURCE_IDENTITY_KEYS]; /* encoded KeyValue */
@@ -45,6 +47,9 @@ enum resource_key resource_identity_key(struct slice key);
 /* Whether the resource has no useful value for the key: no attribute, no string, or the default
  * name of SDKs for a service. */
 bool resource_lacks(const struct resource_facts *facts, enum resource_key key);
+
+/* The service's name and namespace, for URLs; the other values are missing. */
+struct url_values resource_url_values(const struct resource_facts *facts);
 
 /* The string for an attribute value (an encoded AnyValue) that is a scalar or a list of one; in
  * room unless it is a string already. False: it is neither. */

@@ -367,7 +367,7 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
             for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
                 if (identity.key_values[key].data != NULL)
                     facts.values[key] = key_value_of(identity.key_values[key]).value;
-        const struct url_values values = url_values_of_resource(&facts);
+        const struct url_values values = resource_url_values(&facts);
         struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
         while (urls->count < JOIN_URLS_MAX && profile_iterator_next(&at)) {
             if (urls->count == urls->capacity) {

@@ -118,7 +118,7 @@ static void begin_resource(struct span_reader *reader, struct slice content)
     reader->is_indexed = may_have_profiles || !service_set_is_warm(&store->services, now_ns);
     reader->is_marked = may_have_profiles && settings->mark != JOIN_MARK_OFF;
     if (settings->profile_url.count > 0)
-        reader->url_values = url_values_of_resource(&reader->resource);
+        reader->url_values = resource_url_values(&reader->resource);
     if (settings->repairs_identity)
         process_table_add(&store->processes, reader->shard, &reader->resource, now_ns);
     reader->process_keys.count = 0;
