@@ -475,7 +475,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         .scope = walk->scope.scope,
         .service = walk->service,
         .label_names = profile_label_names(&walk->dictionary, &walk->profile),
-        .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
+        .privates = walk->metric.size > 0 ? &walk->privates : NULL,
         .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
     };
     uint64_t changed = 0;

@@ -58,7 +58,7 @@ static void add(struct pyroscope_series *series, const struct pyroscope_source *
 {
     assert(name.size > 0);
     size_t most = source->config->max_names;
-    if (source->private_labels == NULL)
+    if (source->privates == NULL)
         most -= pyroscope_sample_labels_max(source->config);
     if (value.size == 0 || has_name(series->names, series->count, name))
         return;
@@ -190,14 +190,13 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     series->labels.size = 0;
     series->count = 0;
     add_text(series, source, "__name__", source->type->name);
-    if (source->private_labels == NULL) {
+    if (source->privates == NULL) {
         add_text(series, source, "__delta__", "false");
     } else { /* a series keeps its own */
-        struct series_label label;
-        struct profile_indices_reader reader =
-            profile_indices_read(&source->private_labels->attributes);
-        while (series_next_private(source->dictionary, &reader, &label))
-            add(series, source, label.name, label.value);
+        const struct series_privates *privates = source->privates;
+        for (size_t i = 0; i < privates->count; i++)
+            add(series, source, privates->labels[i].name, privates->labels[i].value);
+        series->left_out += privates->left_out;
     }
     /* service_name is never missing. */
     struct slice service = source->service.size > 0 ? source->service : origin->service;

@@ -13,10 +13,10 @@
 
 struct budget;
 struct buffer;
-struct profile;
 struct profile_dictionary;
 struct profile_type;
 struct pyroscope_labels_config;
+struct series_privates;
 
 enum { PYROSCOPE_LABELS_MAX = 100, PYROSCOPE_ID_BYTES = 36 };
 
@@ -29,7 +29,7 @@ struct pyroscope_source {
     struct slice service;     /* of the samples; no data: the resource's */
     struct slice label_names; /* profile_label_names: attributes that came as labels */
     /* of what came as a series: restores labels that begin with "__"; NULL: it did not */
-    const struct profile *private_labels;
+    const struct series_privates *privates;
     bool has_plain_names; /* as OTLP_NAME_PLAIN, without exception */
 };
 

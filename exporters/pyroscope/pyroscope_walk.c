@@ -7,7 +7,6 @@
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/profiles/otlp/opaque_profile.h"
-#include "src/profiles/pyroscope/series_otlp.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -38,11 +37,13 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
     walk->native_rules.labels.drops_count = 0;
     otlp_to_pprof_init(&walk->conversion, rules, &walk->dictionary, budget);
     otlp_to_pprof_bound(&walk->conversion, request.size);
+    series_privates_init(&walk->privates, &walk->dictionary, budget);
     return profile_dictionary_open(&walk->dictionary, &walk->arena, request);
 }
 
 void pyroscope_walk_close(struct pyroscope_walk *walk)
 {
+    series_privates_fini(&walk->privates);
     otlp_to_pprof_fini(&walk->conversion);
     arena_clear(&walk->arena);
 }
@@ -115,7 +116,8 @@ static bool begin_profile(struct pyroscope_walk *walk)
         .period_type = text_at(walk, profile->period_type.type),
         .period_unit = text_at(walk, profile->period_type.unit),
     };
-    walk->metric = series_private_name(&walk->dictionary, profile);
+    series_privates_read(&walk->privates, profile);
+    walk->metric = series_private_name(&walk->privates);
     if (walk->metric.size > 0) { /* it came as a series, and keeps its names */
         otlp_to_pprof_set_rules(&walk->conversion, &walk->native_rules);
         walk->type = profile_type_plain(&texts);
@@ -166,6 +168,8 @@ static bool next_part(struct pyroscope_walk *walk, const struct number_set *cut)
 enum pyroscope_found pyroscope_walk_next(struct pyroscope_walk *walk, const struct number_set *cut)
 {
     while (walk->has_profile || begin_profile(walk)) {
+        if (walk->privates.has_failed)
+            return PYROSCOPE_NO_MEMORY;
         if (profile_is_opaque(&walk->profile)) {
             walk->has_profile = false;
             walk->service = slice_of(NULL, 0);

@@ -14,6 +14,7 @@
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
 #include "src/profiles/pprof/profile_type.h"
+#include "src/profiles/pyroscope/series_otlp.h"
 
 struct budget;
 struct number_set;
@@ -39,6 +40,7 @@ struct pyroscope_walk {
     struct profile_scope scope;
     struct profile profile;
     struct profile_type type;
+    struct series_privates privates; /* of the profile */
     struct slice metric;  /* __name__, when the profile came as a series; no data: it did not */
     struct slice service; /* of the samples; no data: the resource's */
     uint64_t name;        /* of the part or file, never 0 */

@@ -897,7 +897,7 @@ static void run_upload(struct slice request)
         .resource = walk.resource.resource,
         .scope = walk.scope.scope,
         .label_names = profile_label_names(&walk.dictionary, &walk.profile),
-        .private_labels = &walk.profile,
+        .privates = &walk.privates,
     };
     const struct pyroscope_ingest ingest = {.path = "/ingest", .series = &series, .walk = &walk};
     pyroscope_form_init(&form, NULL, NULL);

@@ -127,33 +127,80 @@ bool series_to_otlp(const struct series *series, const struct pprof *pprof, stru
     return is_converted;
 }
 
-bool series_next_private(const struct profile_dictionary *dictionary,
-                         struct profile_indices_reader *reader, struct series_label *ret_label)
+/* By index: 0: not looked at yet; NO_LABEL; else the number of the last Profile that has it. */
+enum { NO_LABEL = 1 };
+
+void series_privates_init(struct series_privates *privates,
+                          const struct profile_dictionary *dictionary, struct budget *budget)
 {
-    static const size_t prefix = sizeof(SERIES_PRIVATE_PREFIX) - 1;
-    struct profile_index index;
-    struct otlp_pair pair;
-    while (otlp_text_next_pair(dictionary, reader, &index, &pair)) {
-        struct slice key = pair.key;
-        struct value value = value_read(pair.value);
-        if (key.size <= prefix || memcmp(key.data, SERIES_PRIVATE_PREFIX, prefix) != 0 ||
-            value.type != VALUE_STRING || otlp_text_valid(key) < key.size ||
-            otlp_text_valid(value.bytes) < value.bytes.size)
-            continue;
-        *ret_label = (struct series_label){.name = slice_of(key.data + prefix, key.size - prefix),
-                                           .value = value.bytes};
-        return true;
-    }
-    return false;
+    *privates = (struct series_privates){
+        .dictionary = dictionary, .budget = budget, .profile_no = NO_LABEL};
 }
 
-struct slice series_private_name(const struct profile_dictionary *dictionary,
-                                 const struct profile *profile)
+void series_privates_fini(struct series_privates *privates)
 {
+    scratch_fini(&privates->marks, privates->budget);
+}
+
+/* False: the attribute is no private label, or one that no client can have sent. */
+static bool read_private(const struct profile_dictionary *dictionary, struct profile_index index,
+                         bool is_checked, struct series_label *ret_label)
+{
+    static const size_t prefix = sizeof(SERIES_PRIVATE_PREFIX) - 1;
+    struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+    if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+        return false;
+    struct slice key = profile_string_at(dictionary, attribute.key);
+    struct value value = value_read(attribute.value);
+    if (key.size <= prefix || key.size > prefix + SERIES_NAME_BYTES_MAX ||
+        memcmp(key.data, SERIES_PRIVATE_PREFIX, prefix) != 0 || value.type != VALUE_STRING)
+        return false;
+    if (!is_checked &&
+        (otlp_text_valid(key) < key.size || otlp_text_valid(value.bytes) < value.bytes.size))
+        return false;
+    *ret_label = (struct series_label){.name = slice_of(key.data + prefix, key.size - prefix),
+                                       .value = value.bytes};
+    return true;
+}
+
+void series_privates_read(struct series_privates *privates, const struct profile *profile)
+{
+    const struct profile_dictionary *dictionary = privates->dictionary;
+    const size_t attributes = dictionary->counts[PROFILE_ATTRIBUTES];
     struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
-    struct series_label label;
-    while (series_next_private(dictionary, &reader, &label))
+    struct profile_index index;
+    assert(privates->profile_no < UINT32_MAX);
+    privates->profile_no++;
+    privates->count = 0;
+    privates->left_out = 0;
+    uint32_t *marks = NULL;
+    while (profile_indices_next(&reader, &index)) {
+        struct series_label label;
+        if (!profile_index_is_set(index) || !profile_has(dictionary, PROFILE_ATTRIBUTES, index))
+            continue;
+        if (marks == NULL)
+            marks = scratch_room(&privates->marks, privates->budget, attributes * sizeof(marks[0]));
+        privates->has_failed |= marks == NULL;
+        if (marks == NULL)
+            return;
+        uint32_t *mark = &marks[profile_place(dictionary, PROFILE_ATTRIBUTES, index)];
+        if (*mark == NO_LABEL || *mark == privates->profile_no)
+            continue;
+        bool is_label = read_private(dictionary, index, *mark != 0, &label);
+        *mark = is_label ? privates->profile_no : NO_LABEL;
+        if (is_label && privates->count < SERIES_LABELS_MAX)
+            privates->labels[privates->count++] = label;
+        else
+            privates->left_out += is_label;
+    }
+}
+
+struct slice series_private_name(const struct series_privates *privates)
+{
+    for (size_t i = 0; i < privates->count; i++) {
+        struct series_label label = privates->labels[i];
         if (slice_equal_text(label.name, "__name__") && label.value.size > 0)
             return label.value;
+    }
     return slice_of(NULL, 0);
 }

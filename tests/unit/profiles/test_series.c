@@ -93,12 +93,17 @@ static void describe(struct slice request, char *to, size_t size)
                                  (const char *)value.bytes.data,
                                  profile_label_names_has(names, pair.key) ? "*" : "");
     }
-    struct profile_indices_reader indices = profile_indices_read(&at.profile.attributes);
-    struct series_label label;
-    while (series_next_private(&dictionary, &indices, &label))
+    struct series_privates privates;
+    series_privates_init(&privates, &dictionary, NULL);
+    series_privates_read(&privates, &at.profile);
+    assert_false(privates.has_failed);
+    for (size_t i = 0; i < privates.count; i++) {
+        struct series_label label = privates.labels[i];
         used += (size_t)snprintf(to + used, size - used, "[%.*s=%.*s]", (int)label.name.size,
                                  (const char *)label.name.data, (int)label.value.size,
                                  (const char *)label.value.data);
+    }
+    series_privates_fini(&privates);
     arena_clear(&arena);
 }
 
