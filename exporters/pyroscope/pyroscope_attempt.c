@@ -474,7 +474,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         .resource = walk->resource.resource,
         .scope = walk->scope.scope,
         .service = walk->service,
-        .label_names = profile_label_names(&walk->dictionary, &walk->profile),
+        .label_names = walk->label_names,
         .privates = walk->metric.size > 0 ? &walk->privates : NULL,
         .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
     };

@@ -22,19 +22,25 @@ enum {
     RESOURCE_ATTRIBUTES = 1, /* field of Resource */
     SCOPE_ATTRIBUTES = 3,    /* field of InstrumentationScope */
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
+    /* Profiles of a resource that name the same attributes as labels share what is found in it. Of
+     * those that do not at most so many times the request is read again, and AGAIN_BYTES_MORE. */
+    AGAIN_GROWTH_MAX = 2,
+    AGAIN_BYTES_MORE = 64 * 1024,
 };
 
 void pyroscope_series_init(struct pyroscope_series *series, struct budget *budget)
 {
     *series = (struct pyroscope_series){.budget = budget};
     arena_init(&series->arena, ARENA_BYTES_MAX);
-    arena_init(&series->origin.arena, ARENA_BYTES_MAX);
+    arena_init(&series->origin.resource_arena, ARENA_BYTES_MAX);
+    arena_init(&series->origin.scope_arena, ARENA_BYTES_MAX);
 }
 
 void pyroscope_series_fini(struct pyroscope_series *series)
 {
     arena_clear(&series->arena);
-    arena_clear(&series->origin.arena);
+    arena_clear(&series->origin.resource_arena);
+    arena_clear(&series->origin.scope_arena);
     scratch_fini(&series->labels.scratch, series->budget);
 }
 
@@ -84,42 +90,47 @@ static void add_text(struct pyroscope_series *series, const struct pyroscope_sou
     add(series, source, slice_of_text(name), slice_of_text(value));
 }
 
-/* The value of the resource's first attribute of that key; no data: none. */
-static struct slice find_text(struct pyroscope_origin *origin,
-                              const struct pyroscope_source *source, const char *key)
+/* Finds the service and the executable: of each key the first attribute with a text. */
+static void find_names(struct pyroscope_origin *origin, const struct pyroscope_source *source)
 {
+    static const char *const keys[] = {"service.name", "service_name", "process.executable.name"};
+    enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+    struct slice texts[KEYS] = {{.size = 0}};
     struct wire_reader reader = wire_reader_of(source->resource);
     struct wire_field field;
-    struct slice text = {.size = 0};
     while (wire_read_field(&reader, &field)) {
         if (field.number != RESOURCE_ATTRIBUTES || field.type != WIRE_BYTES)
             continue;
         struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
-        if (slice_equal_text(pair.key, key) &&
-            otlp_text_of_value(&origin->arena, source->dictionary, pair.value,
-                               source->config->max_value_bytes, &text))
-            return text;
+        struct slice text;
+        for (size_t i = 0; i < KEYS && pair.key.size > 0; i++)
+            if (texts[i].size == 0 && slice_equal_text(pair.key, keys[i]) &&
+                otlp_text_of_value(&origin->resource_arena, source->dictionary, pair.value,
+                                   source->config->max_value_bytes, &text))
+                texts[i] = text;
     }
-    return slice_of(NULL, 0);
+    origin->service = texts[0].size > 0 ? texts[0] : texts[1];
+    origin->executable = texts[2];
 }
 
 /* Finds the labels that attributes of a message become. What came as a label keeps its name; of
  * equal names the first counts. */
-static void find_labels(struct pyroscope_origin *origin, const struct pyroscope_source *source,
-                        struct slice message, uint32_t number)
+static void find_labels(struct pyroscope_origin *origin, struct arena *arena,
+                        const struct pyroscope_source *source, struct slice message,
+                        uint32_t number)
 {
     const struct pyroscope_labels_config *config = source->config;
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
-    struct slice were_labels[PROFILE_LABEL_NAMES_MAX];
-    size_t were_labels_count = profile_label_names_list(source->label_names, were_labels);
     while (wire_read_field(&reader, &field)) {
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
         struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
         struct slice key = pair.key;
+        if (key.size == 0)
+            continue;
         const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
-        bool was_label = has_name(were_labels, were_labels_count, key);
+        bool was_label = has_name(origin->were_labels, origin->were_labels_count, key);
         bool is_service =
             slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
         bool is_allowed = was_label;
@@ -132,10 +143,10 @@ static void find_labels(struct pyroscope_origin *origin, const struct pyroscope_
                                        : OTLP_NAME_AS_IT_IS;
         struct slice name;
         struct slice value;
-        if (!otlp_label_name(&origin->arena, other != NULL ? slice_of_text(other) : key,
+        if (!otlp_label_name(arena, other != NULL ? slice_of_text(other) : key,
                              source->has_plain_names ? OTLP_NAME_PLAIN : form, &name) ||
-            !otlp_text_of_value(&origin->arena, source->dictionary, pair.value,
-                                config->max_value_bytes, &value) ||
+            !otlp_text_of_value(arena, source->dictionary, pair.value, config->max_value_bytes,
+                                &value) ||
             value.size == 0 || has_name(origin->names, origin->count, name))
             continue;
         if (origin->count == PYROSCOPE_LABELS_MAX) {
@@ -152,6 +163,47 @@ static bool is_same(struct slice a, struct slice b)
     return a.data == b.data && a.size == b.size;
 }
 
+/* A request may have a post for each of many small profiles: what they share is read again only if
+ * it is not that of the series before. */
+static void find_origin(struct pyroscope_series *series, const struct pyroscope_source *source)
+{
+    struct pyroscope_origin *origin = &series->origin;
+    const uint64_t again_max =
+        AGAIN_GROWTH_MAX * (uint64_t)source->dictionary->request.size + AGAIN_BYTES_MORE;
+    struct slice label_names = slice_of(NULL, 0);
+    if (source->label_names.size > 0 && origin->again_bytes <= again_max)
+        label_names = source->label_names;
+    series->left_out += label_names.size < source->label_names.size;
+    bool are_names_known = origin->is_known && is_same(origin->label_names, label_names);
+    bool is_resource_known = origin->is_known && is_same(origin->resource, source->resource);
+    bool is_scope_known = origin->is_known && is_same(origin->scope, source->scope);
+    if (!are_names_known) {
+        origin->again_bytes += label_names.size;
+        origin->again_bytes += is_resource_known ? source->resource.size : 0;
+        origin->again_bytes += is_scope_known ? source->scope.size : 0;
+        origin->label_names = label_names;
+        origin->were_labels_count = profile_label_names_list(label_names, origin->were_labels);
+    }
+    origin->is_known = true;
+    if (!are_names_known || !is_resource_known) {
+        arena_clear(&origin->resource_arena);
+        origin->resource = source->resource;
+        origin->count = 0;
+        origin->left_out = 0;
+        find_names(origin, source);
+        find_labels(origin, &origin->resource_arena, source, source->resource, RESOURCE_ATTRIBUTES);
+        origin->resource_count = origin->count;
+        origin->resource_left_out = origin->left_out;
+    } else if (is_scope_known) {
+        return;
+    }
+    arena_clear(&origin->scope_arena);
+    origin->scope = source->scope;
+    origin->count = origin->resource_count;
+    origin->left_out = origin->resource_left_out;
+    find_labels(origin, &origin->scope_arena, source, source->scope, SCOPE_ATTRIBUTES);
+}
+
 /* FNV-1a, 64 bits. */
 static uint64_t hash_on(uint64_t hash, struct slice bytes)
 {
@@ -165,27 +217,8 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     static const char unknown[] = "unknown_service";
     assert(source->type != NULL);
     const struct config_value *more = source->config->add;
-    struct pyroscope_origin *origin = &series->origin;
-    /* A request may have a post for each of many small profiles: resource and scope are read again
-     * only if they are not those of the previous series. */
-    if (!origin->is_known || !is_same(origin->resource, source->resource) ||
-        !is_same(origin->scope, source->scope) ||
-        !(is_same(origin->label_names, source->label_names) ||
-          slice_equal(origin->label_names, source->label_names))) {
-        arena_clear(&origin->arena);
-        origin->is_known = true;
-        origin->resource = source->resource;
-        origin->scope = source->scope;
-        origin->label_names = source->label_names;
-        origin->count = 0;
-        origin->left_out = 0;
-        origin->service = find_text(origin, source, "service.name");
-        if (origin->service.size == 0)
-            origin->service = find_text(origin, source, "service_name");
-        origin->executable = find_text(origin, source, "process.executable.name");
-        find_labels(origin, source, source->resource, RESOURCE_ATTRIBUTES);
-        find_labels(origin, source, source->scope, SCOPE_ATTRIBUTES);
-    }
+    const struct pyroscope_origin *origin = &series->origin;
+    find_origin(series, source);
     arena_clear(&series->arena);
     series->labels.size = 0;
     series->count = 0;

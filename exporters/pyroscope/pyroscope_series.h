@@ -9,6 +9,7 @@
 
 #include "src/base/arena.h"
 #include "src/base/slice.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/pprof/entry_table.h"
 
 struct budget;
@@ -39,13 +40,19 @@ struct pyroscope_origin {
     struct slice resource;
     struct slice scope;
     struct slice label_names;
-    struct arena arena;
+    struct slice were_labels[PROFILE_LABEL_NAMES_MAX]; /* label_names, decoded */
+    size_t were_labels_count;
+    struct arena resource_arena;
+    struct arena scope_arena;
     struct slice names[PYROSCOPE_LABELS_MAX]; /* each once, in order */
     struct slice values[PYROSCOPE_LABELS_MAX];
     size_t count;
-    uint64_t left_out;       /* names beyond those */
-    struct slice service;    /* no data: unknown */
-    struct slice executable; /* the same */
+    size_t resource_count;      /* of them, those of the resource */
+    uint64_t left_out;          /* names beyond those */
+    uint64_t resource_left_out; /* the same */
+    uint64_t again_bytes;       /* read because only label_names was another one */
+    struct slice service;       /* no data: unknown */
+    struct slice executable;    /* the same */
 };
 
 struct pyroscope_series {

@@ -118,6 +118,7 @@ static bool begin_profile(struct pyroscope_walk *walk)
     };
     series_privates_read(&walk->privates, profile);
     walk->metric = series_private_name(&walk->privates);
+    walk->label_names = profile_label_names(&walk->dictionary, profile);
     if (walk->metric.size > 0) { /* it came as a series, and keeps its names */
         otlp_to_pprof_set_rules(&walk->conversion, &walk->native_rules);
         walk->type = profile_type_plain(&texts);

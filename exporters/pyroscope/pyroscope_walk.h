@@ -41,10 +41,11 @@ struct pyroscope_walk {
     struct profile profile;
     struct profile_type type;
     struct series_privates privates; /* of the profile */
-    struct slice metric;  /* __name__, when the profile came as a series; no data: it did not */
-    struct slice service; /* of the samples; no data: the resource's */
-    uint64_t name;        /* of the part or file, never 0 */
-    uint64_t items;       /* in it */
+    struct slice metric;      /* __name__, when the profile came as a series; no data: it did not */
+    struct slice service;     /* of the samples; no data: the resource's */
+    struct slice label_names; /* profile_label_names */
+    uint64_t name;            /* of the part or file, never 0 */
+    uint64_t items;           /* in it */
     /* where it is */
     struct wire_reader resources;
     struct wire_reader scopes;

@@ -896,7 +896,7 @@ static void run_upload(struct slice request)
         .type = &walk.type,
         .resource = walk.resource.resource,
         .scope = walk.scope.scope,
-        .label_names = profile_label_names(&walk.dictionary, &walk.profile),
+        .label_names = walk.label_names,
         .privates = &walk.privates,
     };
     const struct pyroscope_ingest ingest = {.path = "/ingest", .series = &series, .walk = &walk};
