@@ -16,8 +16,8 @@ enum {
     LOCATION_BYTES_MAX = 48,
     LINE_BYTES_MAX = 40,
     STRING_BYTES_MAX = 8,
-    /* Larger entries of locations and mappings, and of their attributes, are hostile: walking
-     * through them again and again would take too long. */
+    /* Larger entries of locations and mappings, and of their attributes, are hostile: they would
+     * take too long if they were read again and again. */
     ENTRY_BYTES_MAX = 4096,
 };
 
@@ -25,6 +25,17 @@ struct slot {
     uint32_t generation;
     uint32_t id;
     uint32_t count; /* the number of the last count of costs that it is part of */
+};
+
+/* What the attributes of a mapping say. Found once, however many profiles have the mapping. */
+struct mapping_facts {
+    struct slice build_id; /* no data: none */
+    uint64_t cost;         /* an upper bound of the bytes of its strings */
+    bool is_known;
+    bool has_functions;
+    bool has_filenames;
+    bool has_line_numbers;
+    bool has_inline_frames;
 };
 
 void otlp_symbols_init(struct otlp_symbols *symbols, const struct profile_dictionary *dictionary,
@@ -38,6 +49,8 @@ void otlp_symbols_fini(struct otlp_symbols *symbols)
     for (unsigned table = 0; table < PROFILE_TABLES; table++)
         scratch_fini(&symbols->slots[table], symbols->budget);
     scratch_fini(&symbols->mappings, symbols->budget);
+    scratch_fini(&symbols->mapping_facts, symbols->budget);
+    scratch_fini(&symbols->folded_locations, symbols->budget);
     scratch_fini(&symbols->lines, symbols->budget);
     scratch_fini(&symbols->repaired, symbols->budget);
 }
@@ -127,6 +140,67 @@ static bool next_pair(const struct otlp_symbols *symbols, struct profile_indices
     return false;
 }
 
+/* The flags, and of several build ids gnu, then go, then htlhash, since most back-ends look symbols
+ * up by gnu's. */
+static struct mapping_facts read_mapping_facts(const struct otlp_symbols *symbols,
+                                               const struct profile_indices *attributes)
+{
+    static const char *const build_ids[] = {"process.executable.build_id.htlhash",
+                                            "process.executable.build_id.go",
+                                            "process.executable.build_id.gnu"};
+    const struct profile_dictionary *dictionary = symbols->dictionary;
+    struct mapping_facts facts = {.is_known = true};
+    const struct {
+        const char *key;
+        bool *flag;
+    } flags[] = {
+        {"pprof.mapping.has_functions", &facts.has_functions},
+        {"pprof.mapping.has_filenames", &facts.has_filenames},
+        {"pprof.mapping.has_line_numbers", &facts.has_line_numbers},
+        {"pprof.mapping.has_inline_frames", &facts.has_inline_frames},
+    };
+    struct profile_indices_reader reader = profile_indices_read(attributes);
+    struct profile_index index;
+    struct otlp_pair pair;
+    size_t best = 0;
+    /* All bytes of its attributes count, since they are few. */
+    while (profile_indices_next(&reader, &index))
+        if (profile_has(dictionary, PROFILE_ATTRIBUTES, index))
+            facts.cost += STRING_BYTES_MAX + profile_attribute_at(dictionary, index).value.size;
+    reader = profile_indices_read(attributes);
+    while (next_pair(symbols, &reader, &pair)) {
+        struct value value = value_read(pair.value);
+        size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
+        while (rank > 0 && !slice_equal_text(pair.key, build_ids[rank - 1]))
+            rank--;
+        if (rank > best && value.type == VALUE_STRING &&
+            otlp_text_valid(value.bytes) == value.bytes.size) {
+            facts.build_id = value.bytes;
+            best = rank;
+        }
+        for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
+            if (slice_equal_text(pair.key, flags[i].key))
+                *flags[i].flag = value.boolean;
+    }
+    return facts;
+}
+
+/* Without memory none are known. */
+static struct mapping_facts facts_of(struct otlp_symbols *symbols, struct profile_index index,
+                                     const struct profile_mapping *mapping)
+{
+    const struct profile_dictionary *dictionary = symbols->dictionary;
+    struct mapping_facts *facts =
+        room(symbols, &symbols->mapping_facts,
+             dictionary->counts[PROFILE_MAPPINGS] * sizeof(struct mapping_facts));
+    if (facts == NULL)
+        return (struct mapping_facts){.is_known = false};
+    facts += profile_place(dictionary, PROFILE_MAPPINGS, index);
+    if (!facts->is_known)
+        *facts = read_mapping_facts(symbols, &mapping->attributes);
+    return *facts;
+}
+
 /* Gives the mapping an id; it is written at the end. */
 static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index index)
 {
@@ -137,59 +211,51 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
     struct pprof_mapping *mappings = room(symbols, &symbols->mappings, count * sizeof(mappings[0]));
     if (mappings == NULL)
         return 0;
-    const struct profile_dictionary *dictionary = symbols->dictionary;
-    struct profile_mapping from = profile_mapping_at(dictionary, index);
-    struct pprof_mapping *to = &mappings[count - 1];
-    *to = (struct pprof_mapping){
+    struct profile_mapping from = profile_mapping_at(symbols->dictionary, index);
+    struct mapping_facts facts = facts_of(symbols, index, &from);
+    mappings[count - 1] = (struct pprof_mapping){
         .id = give_id(symbols, PROFILE_MAPPINGS, slot),
         .memory_start = from.memory_start,
         .memory_limit = from.memory_limit,
         .file_offset = from.file_offset,
         .filename = otlp_symbols_string(symbols, from.filename),
+        .build_id = pprof_writer_string(symbols->writer, facts.build_id),
+        .has_functions = facts.has_functions,
+        .has_filenames = facts.has_filenames,
+        .has_line_numbers = facts.has_line_numbers,
+        .has_inline_frames = facts.has_inline_frames,
     };
-
-    /* The attributes: the flags, and of several build ids gnu, then go, then htlhash, since most
-     * back-ends look symbols up by gnu's. */
-    static const char *const build_ids[] = {"process.executable.build_id.htlhash",
-                                            "process.executable.build_id.go",
-                                            "process.executable.build_id.gnu"};
-    const struct {
-        const char *key;
-        bool *flag;
-    } flags[] = {
-        {"pprof.mapping.has_functions", &to->has_functions},
-        {"pprof.mapping.has_filenames", &to->has_filenames},
-        {"pprof.mapping.has_line_numbers", &to->has_line_numbers},
-        {"pprof.mapping.has_inline_frames", &to->has_inline_frames},
-    };
-    struct profile_indices_reader reader = profile_indices_read(&from.attributes);
-    struct otlp_pair pair;
-    size_t best = 0;
-    while (next_pair(symbols, &reader, &pair)) {
-        struct value value = value_read(pair.value);
-        size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
-        while (rank > 0 && !slice_equal_text(pair.key, build_ids[rank - 1]))
-            rank--;
-        if (rank > best && value.type == VALUE_STRING &&
-            otlp_text_valid(value.bytes) == value.bytes.size) {
-            to->build_id = pprof_writer_string(symbols->writer, value.bytes);
-            best = rank;
-        }
-        for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
-            if (slice_equal_text(pair.key, flags[i].key))
-                *flags[i].flag = value.boolean;
-    }
     return slot->id;
 }
 
-static bool is_folded(const struct otlp_symbols *symbols, const struct profile_indices *attributes)
+/* Of a location, by index. */
+enum { FOLDED_UNKNOWN, FOLDED_NO, FOLDED_YES };
+
+static uint8_t read_folded(const struct otlp_symbols *symbols,
+                           const struct profile_indices *attributes)
 {
     struct profile_indices_reader reader = profile_indices_read(attributes);
     struct otlp_pair pair;
     while (next_pair(symbols, &reader, &pair))
         if (slice_equal_text(pair.key, "pprof.location.is_folded"))
-            return value_read(pair.value).boolean;
-    return false;
+            return value_read(pair.value).boolean ? FOLDED_YES : FOLDED_NO;
+    return FOLDED_NO;
+}
+
+static bool is_folded(struct otlp_symbols *symbols, struct profile_index index,
+                      const struct profile_location *location)
+{
+    const struct profile_dictionary *dictionary = symbols->dictionary;
+    if (profile_numbers_count_max(&location->attributes.numbers) == 0)
+        return false;
+    uint8_t *folded =
+        room(symbols, &symbols->folded_locations, dictionary->counts[PROFILE_LOCATIONS]);
+    if (folded == NULL)
+        return false;
+    folded += profile_place(dictionary, PROFILE_LOCATIONS, index);
+    if (*folded == FOLDED_UNKNOWN)
+        *folded = read_folded(symbols, &location->attributes);
+    return *folded == FOLDED_YES;
 }
 
 uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_index index)
@@ -203,7 +269,7 @@ uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_inde
         .id = give_id(symbols, PROFILE_LOCATIONS, slot),
         .mapping = add_mapping(symbols, from.mapping),
         .address = from.address,
-        .is_folded = is_folded(symbols, &from.attributes),
+        .is_folded = is_folded(symbols, index, &from),
     };
     struct wire_reader reader = wire_reader_of(from.bytes);
     struct profile_line line;
@@ -291,13 +357,8 @@ uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile
         if (is_bulky(symbols, PROFILE_MAPPINGS, location.mapping))
             return OTLP_SYMBOLS_TOO_LARGE;
         struct profile_mapping mapping = profile_mapping_at(dictionary, location.mapping);
-        cost += MAPPING_BYTES_MAX + string_cost(symbols, mapping.filename);
-        /* All bytes of its attributes count, since they are few. */
-        struct profile_indices_reader attributes = profile_indices_read(&mapping.attributes);
-        struct profile_index attribute;
-        while (profile_indices_next(&attributes, &attribute))
-            if (profile_has(dictionary, PROFILE_ATTRIBUTES, attribute))
-                cost += STRING_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
+        cost += MAPPING_BYTES_MAX + string_cost(symbols, mapping.filename) +
+                facts_of(symbols, location.mapping, &mapping).cost;
     }
     struct wire_reader reader = wire_reader_of(location.bytes);
     struct profile_line line;

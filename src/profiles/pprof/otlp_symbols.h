@@ -21,6 +21,8 @@ struct otlp_symbols {
     struct budget *budget;
     struct scratch slots[PROFILE_TABLES]; /* by index: the ids of what is written */
     struct scratch mappings;              /* by id: struct pprof_mapping, written at the end */
+    struct scratch mapping_facts;         /* struct mapping_facts by index */
+    struct scratch folded_locations;      /* a byte by index */
     struct scratch lines;                 /* of one location */
     struct scratch repaired;              /* a string */
     uint32_t ids[PROFILE_TABLES];         /* the last id given */
