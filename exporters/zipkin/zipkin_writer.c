@@ -327,13 +327,15 @@ static bool take_known(struct writer *writer, const struct known_tags *known, en
     return true;
 }
 
-/* As strconv.ParseUint does: 0 when text is no number; the largest port when it is a larger one. */
+/* As strconv.ParseUint does: 0 when text is no number; the largest port when it is a larger one. Of
+ * one with very many zeros in front, which any number of spans may share, no more is read. */
 static uint16_t read_port(struct slice text)
 {
+    enum { DIGITS_MAX = 20 };
     uint32_t port = 0;
     for (size_t i = 0; i < text.size; i++) {
         unsigned digit = (unsigned)text.data[i] - '0';
-        if (digit > 9)
+        if (digit > 9 || i == DIGITS_MAX)
             return 0;
         port = port * 10 + digit;
         if (port > UINT16_MAX)

@@ -236,6 +236,10 @@ static void peers_become_the_remote_endpoint(void **state)
          ",\"localEndpoint\":{\"serviceName\":\"otlpresourcenoservicename\",\"ipv4\":\"1.2.3.4\","
          "\"port\":65535}"},
         {TEXT("net.host.port", "12x"), "," NO_SERVICE},
+        {TEXT("network.local.address", "1.2.3.4") "," TEXT("net.host.port", "00000000000000000080"),
+         ",\"localEndpoint\":{\"serviceName\":\"otlpresourcenoservicename\",\"ipv4\":\"1.2.3.4\","
+         "\"port\":80}"},
+        {TEXT("net.host.port", "000000000000000000080"), "," NO_SERVICE},
         /* The older names of addresses are plain tags by now. */
         {TEXT("net.peer.ip", "1.2.3.4"), "," NO_SERVICE ",\"tags\":{\"net.peer.ip\":\"1.2.3.4\"}"},
     };
