@@ -493,6 +493,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         uint64_t time_ns = own_ns != 0 ? time_of(attempt) : 0;
         ingest.time_ns = time_ns != own_ns ? time_ns : 0;
         is_filled = pyroscope_form_upload(form, &ingest, &changed);
+        walk->conversion.work += form->target != NULL ? form->target->size : 0;
     }
     budget_end_export();
     counter_add(&counters->changed_labels, changed);

@@ -19,7 +19,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48, NUMBER_BYTES_MAX = 24, RATE_DEFAULT = 100 };
+enum {
+    FRAME_BYTES_MAX = 512,
+    BOUNDARY_BYTES_MAX = 48,
+    NUMBER_BYTES_MAX = 24,
+    RATE_DEFAULT = 100,
+    PARAMETER_BYTES_MAX = 256, /* of a file; any number of files may share one that is longer */
+};
 
 /* Begins a part of a multipart form. */
 #define PART_HEAD                                                                                  \
@@ -230,25 +236,35 @@ bool pyroscope_form_ingest(struct pyroscope_form *form, const struct pyroscope_i
     return !form->has_failed && address(form, &query, changed);
 }
 
-/* Everything that came with the file is passed on unchanged, except a time that had to move. */
+/* Everything that came with the file is passed on unchanged, except a time that had to move, and
+ * parameters that are too long to be meant. */
 bool pyroscope_form_upload(struct pyroscope_form *form, const struct pyroscope_ingest *ingest,
                            uint64_t *changed)
 {
-    static const char *const parameters[] = {"until", "spyName", "sampleRate", "units",
-                                             "aggregationType"};
+    enum { LABELS, FROM, UNTIL, SPY_NAME, SAMPLE_RATE, UNITS, AGGREGATION, PARAMETERS };
+    static const char *const parameters[PARAMETERS] = {
+        [LABELS] = OPAQUE_PROFILE_LABELS,
+        [FROM] = "from",
+        [UNTIL] = "until",
+        [SPY_NAME] = "spyName",
+        [SAMPLE_RATE] = "sampleRate",
+        [UNITS] = "units",
+        [AGGREGATION] = "aggregationType",
+    };
     const struct profile_dictionary *dictionary = &ingest->walk->dictionary;
     const struct profile *profile = &ingest->walk->profile;
-    struct slice labels = opaque_profile_parameter(dictionary, profile, OPAQUE_PROFILE_LABELS);
+    struct slice values[PARAMETERS];
+    opaque_profile_parameters(dictionary, profile, parameters, PARAMETERS, values);
     char boundary[BOUNDARY_BYTES_MAX];
     char text[FRAME_BYTES_MAX];
     begin_multipart(form, boundary);
     snprintf(text, sizeof(text), PART_HEAD, boundary, "jfr", "jfr");
     add_text(form, text);
     add_borrowed(form, profile->payload);
-    if (labels.size > 0) {
+    if (values[LABELS].size > 0) {
         snprintf(text, sizeof(text), "\r\n" PART_HEAD, boundary, "labels", "labels");
         add_text(form, text);
-        add_borrowed(form, labels);
+        add_borrowed(form, values[LABELS]);
     }
     snprintf(text, sizeof(text), "\r\n--%s--\r\n", boundary);
     add_text(form, text);
@@ -256,12 +272,13 @@ bool pyroscope_form_upload(struct pyroscope_form *form, const struct pyroscope_i
     struct pyroscope_query query = query_of(ingest);
     char moved[NUMBER_BYTES_MAX];
     pyroscope_query_add(&query, "format", profile->payload_format);
-    pyroscope_query_add(&query, "from",
-                        ingest->time_ns != 0
-                            ? number_text(moved, ingest->time_ns)
-                            : opaque_profile_parameter(dictionary, profile, "from"));
-    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
-        pyroscope_query_add(&query, parameters[i],
-                            opaque_profile_parameter(dictionary, profile, parameters[i]));
+    if (ingest->time_ns != 0)
+        values[FROM] = number_text(moved, ingest->time_ns);
+    for (size_t i = FROM; i < PARAMETERS; i++) {
+        if (values[i].size <= PARAMETER_BYTES_MAX)
+            pyroscope_query_add(&query, parameters[i], values[i]);
+        else
+            ++*changed;
+    }
     return !form->has_failed && address(form, &query, changed);
 }

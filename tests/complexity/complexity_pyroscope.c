@@ -858,6 +858,44 @@ static struct slice jfr_changed_value(size_t n)
     return opaque_request(1, &(struct label_shape){"k", ",}{ ", n}, 0);
 }
 
+enum { DICTIONARY = 2, STRINGS = 5, ATTRIBUTES = 6 };
+
+/* Files that share long parameters. */
+static struct slice jfr_shared_parameters(size_t n)
+{
+    static const char *const keys[] = {"", "pyroscope.ingest.spyName", "pyroscope.ingest.units"};
+    enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+    struct slice value = repeat("", "/", 8 * n, "");
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_text(&out, 9, "jfr");
+        put_text(&out, 10, "F");
+        size_t indices = out.size;
+        for (size_t k = 1; k < KEYS; k++)
+            put_varint(&out, k);
+        profile_bytes_wrap(&out, indices, 11);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    size_t dictionary = out.size;
+    for (size_t i = 0; i < KEYS; i++) {
+        put_text(&out, STRINGS, keys[i]);
+        size_t begin = out.size;
+        if (i > 0)
+            put_number(&out, 1, i);
+        size_t inner = out.size;
+        if (i > 0)
+            put_bytes(&out, 1, value.data, value.size);
+        profile_bytes_wrap(&out, inner, 2);
+        profile_bytes_wrap(&out, begin, ATTRIBUTES);
+    }
+    profile_bytes_wrap(&out, dictionary, DICTIONARY);
+    mem_free((void *)(uintptr_t)value.data);
+    return message_done(&out);
+}
+
 static const struct work_shape uploads[] = {
     {"a long file", jfr_payload},
     {"labels", jfr_labels},
@@ -865,6 +903,7 @@ static const struct work_shape uploads[] = {
     {"a long value", jfr_long_value},
     {"a value to escape", jfr_escaped_value},
     {"a value to change", jfr_changed_value},
+    {"parameters of many files", jfr_shared_parameters},
 };
 
 static void run_upload(struct slice request)
@@ -888,24 +927,25 @@ static void run_upload(struct slice request)
     pyroscope_series_init(&series, NULL);
     bool is_open = pyroscope_walk_open(&walk, &config, &rules, request, NULL);
     assert(is_open);
-    enum pyroscope_found found = pyroscope_walk_next(&walk, &uncut);
-    assert(found == PYROSCOPE_FILE);
-    const struct pyroscope_source source = {
-        .config = &config.labels,
-        .dictionary = &walk.dictionary,
-        .type = &walk.type,
-        .resource = walk.resource.resource,
-        .scope = walk.scope.scope,
-        .label_names = walk.label_names,
-        .privates = &walk.privates,
-    };
-    const struct pyroscope_ingest ingest = {.path = "/ingest", .series = &series, .walk = &walk};
-    pyroscope_form_init(&form, NULL, NULL);
-    pyroscope_series_build(&series, &source);
-    bool is_made = pyroscope_form_upload(&form, &ingest, &changed);
-    assert(is_made);
-    work_produced(pyroscope_form_bytes(&form) + form.target->size);
-    pyroscope_form_fini(&form);
+    while (pyroscope_walk_next(&walk, &uncut) < PYROSCOPE_END) {
+        const struct pyroscope_source source = {
+            .config = &config.labels,
+            .dictionary = &walk.dictionary,
+            .type = &walk.type,
+            .resource = walk.resource.resource,
+            .scope = walk.scope.scope,
+            .label_names = walk.label_names,
+            .privates = &walk.privates,
+        };
+        const struct pyroscope_ingest ingest = {
+            .path = "/ingest", .series = &series, .walk = &walk};
+        pyroscope_form_init(&form, NULL, NULL);
+        pyroscope_series_build(&series, &source);
+        bool is_made = pyroscope_form_upload(&form, &ingest, &changed);
+        assert(is_made);
+        work_produced(pyroscope_form_bytes(&form));
+        pyroscope_form_fini(&form);
+    }
     pyroscope_walk_close(&walk);
     pyroscope_series_fini(&series);
     work_end();

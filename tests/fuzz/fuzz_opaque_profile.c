@@ -21,13 +21,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_scope(const struct profile_dictionary *dictionary, struct slice scope)
 {
     static const char *const parameters[] = {"from", "until", "spyName", OPAQUE_PROFILE_LABELS};
+    enum { PARAMETERS = sizeof(parameters) / sizeof(parameters[0]) };
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
     while (profile_next_profile(&profiles, &profile)) {
+        struct slice values[PARAMETERS];
         struct slice names = profile_label_names(dictionary, &profile);
         assert(profile_items(&profile) >= profile.samples_count);
-        for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
-            (void)opaque_profile_parameter(dictionary, &profile, parameters[i]);
+        opaque_profile_parameters(dictionary, &profile, parameters, PARAMETERS, values);
         (void)profile_label_names_has(names, slice_of_text("region"));
     }
 }

@@ -200,13 +200,37 @@ static struct slice content_of(struct slice value, uint32_t kind, uint32_t other
     return content;
 }
 
-struct slice opaque_profile_parameter(const struct profile_dictionary *dictionary,
-                                      const struct profile *profile, const char *parameter)
+void opaque_profile_parameters(const struct profile_dictionary *dictionary,
+                               const struct profile *profile, const char *const *parameters,
+                               size_t count, struct slice *ret_values)
 {
-    char key[sizeof(OPAQUE_PROFILE_PREFIX) + OPAQUE_PROFILE_PARAMETER_BYTES_MAX];
-    assert(strlen(parameter) <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
-    snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%s", parameter);
-    return content_of(find_attribute(dictionary, profile, key), VALUE_STRING, VALUE_BYTES);
+    static const size_t prefix = sizeof(OPAQUE_PROFILE_PREFIX) - 1;
+    struct profile_indices_reader reader = profile_indices_read(&profile->attributes);
+    struct profile_index index;
+    size_t left = count;
+    bool is_found[OPAQUE_PROFILE_PARAMETERS_MAX] = {false};
+    assert(count <= OPAQUE_PROFILE_PARAMETERS_MAX);
+    for (size_t i = 0; i < count; i++)
+        ret_values[i] = slice_of(NULL, 0);
+    while (left > 0 && profile_indices_next(&reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
+            continue;
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+            continue;
+        struct slice key = profile_string_at(dictionary, attribute.key);
+        if (key.size <= prefix || memcmp(key.data, OPAQUE_PROFILE_PREFIX, prefix) != 0)
+            continue;
+        key = slice_of(key.data + prefix, key.size - prefix);
+        for (size_t i = 0; i < count; i++) {
+            if (is_found[i] || !slice_equal_text(key, parameters[i]))
+                continue;
+            ret_values[i] = content_of(attribute.value, VALUE_STRING, VALUE_BYTES);
+            is_found[i] = true;
+            left--;
+            break;
+        }
+    }
 }
 
 struct slice profile_label_names(const struct profile_dictionary *dictionary,

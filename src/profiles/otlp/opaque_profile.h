@@ -32,7 +32,10 @@ struct profile_dictionary;
  * as many names as a sender likes. */
 enum { PROFILE_LABEL_NAMES_MAX = 100 };
 
-enum { OPAQUE_PROFILE_PARAMETER_BYTES_MAX = 64 };
+enum {
+    OPAQUE_PROFILE_PARAMETER_BYTES_MAX = 64,
+    OPAQUE_PROFILE_PARAMETERS_MAX = 8, /* that are read at a time */
+};
 
 struct opaque_profile_pair {
     struct slice key;
@@ -66,9 +69,11 @@ static inline uint64_t profile_items(const struct profile *profile)
     return profile->samples_count == 0 && profile_is_opaque(profile) ? 1 : profile->samples_count;
 }
 
-/* The value of "pyroscope.ingest.<parameter>", string or bytes; no data: none. */
-struct slice opaque_profile_parameter(const struct profile_dictionary *dictionary,
-                                      const struct profile *profile, const char *parameter);
+/* The values of "pyroscope.ingest.<parameter>", strings or bytes; no data: none. Of equal keys the
+ * first counts. */
+void opaque_profile_parameters(const struct profile_dictionary *dictionary,
+                               const struct profile *profile, const char *const *parameters,
+                               size_t count, struct slice *ret_values);
 
 /* "pyroscope.label_names": an encoded ArrayValue; no data: none. */
 struct slice profile_label_names(const struct profile_dictionary *dictionary,

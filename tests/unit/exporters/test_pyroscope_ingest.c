@@ -318,6 +318,30 @@ static void a_file_without_parameters_goes_without(void **state)
     tear_down(&fixture);
 }
 
+static void a_parameter_that_is_too_long_is_left_out(void **state)
+{
+    static const char slashes[] =
+        "////////////////////////////////////////////////////////////////"
+        "////////////////////////////////////////////////////////////////"
+        "////////////////////////////////////////////////////////////////"
+        "/////////////////////////////////////////////////////////////////";
+    static const struct opaque_profile_pair long_parameters[] = {{S("units"), S(slashes)},
+                                                                 {S("sampleRate"), S("0")}};
+    static const struct opaque_profile one = {.format = S("jfr"),
+                                              .payload = S("x"),
+                                              .labels = upload_labels,
+                                              .labels_count = 1,
+                                              .parameters = long_parameters,
+                                              .parameters_count = 2};
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "");
+    export_upload(&fixture, &one);
+    assert_string_equal(fixture.server->query, "name=shop&format=jfr&sampleRate=0");
+    assert_int_equal(counter_read(&counters(&fixture)->changed_labels), 1);
+    tear_down(&fixture);
+}
+
 static void files_of_equal_times_stay_distinct(void **state)
 {
     struct fixture fixture;
@@ -649,6 +673,7 @@ int main(void)
         cmocka_unit_test(an_old_servers_rate_limit_is_one),
         cmocka_unit_test(files_of_jfr_go_to_ingest_in_every_mode),
         cmocka_unit_test(a_file_without_parameters_goes_without),
+        cmocka_unit_test(a_parameter_that_is_too_long_is_left_out),
         cmocka_unit_test(files_of_equal_times_stay_distinct),
         cmocka_unit_test(times_beyond_those_of_a_pprof_are_dropped_and_counted),
         cmocka_unit_test(files_outside_the_window_are_dropped_and_counted),

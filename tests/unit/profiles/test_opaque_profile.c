@@ -77,24 +77,29 @@ static void check_text(struct slice found, struct slice expected)
     assert_memory_equal(found.data, expected.data, expected.size);
 }
 
+static struct slice parameter(const struct reading *reading, const char *name)
+{
+    struct slice value;
+    opaque_profile_parameters(&reading->dictionary, &reading->profile, &name, 1, &value);
+    return value;
+}
+
 static void check_whole(struct slice request)
 {
     struct reading reading;
     read_request(&reading, request);
     const struct profile *profile = &reading.profile;
-    const struct profile_dictionary *dictionary = &reading.dictionary;
-    struct slice names = profile_label_names(dictionary, profile);
+    struct slice names = profile_label_names(&reading.dictionary, profile);
     assert_true(profile_is_opaque(profile));
     assert_int_equal(profile_items(profile), 1);
     check_text(profile->payload, whole.payload);
     assert_int_equal(profile->time_unix_ns, whole.time_unix_ns);
     assert_int_equal(profile->duration_ns, whole.duration_ns);
-    check_text(opaque_profile_parameter(dictionary, profile, "from"), parameters[0].value);
-    check_text(opaque_profile_parameter(dictionary, profile, "until"), parameters[1].value);
-    check_text(opaque_profile_parameter(dictionary, profile, "spyName"), parameters[2].value);
-    check_text(opaque_profile_parameter(dictionary, profile, OPAQUE_PROFILE_LABELS),
-               whole.labels_part);
-    assert_null(opaque_profile_parameter(dictionary, profile, "units").data);
+    check_text(parameter(&reading, "from"), parameters[0].value);
+    check_text(parameter(&reading, "until"), parameters[1].value);
+    check_text(parameter(&reading, "spyName"), parameters[2].value);
+    check_text(parameter(&reading, OPAQUE_PROFILE_LABELS), whole.labels_part);
+    assert_null(parameter(&reading, "units").data);
     assert_true(profile_label_names_has(names, slice_of_text("region")));
     assert_true(profile_label_names_has(names, slice_of_text("a.b")));
     assert_false(profile_label_names_has(names, slice_of_text("service.name")));
@@ -143,7 +148,7 @@ static void a_minimal_one_has_neither_labels_nor_parameters(void **state)
     assert_ptr_equal(normalized.owner, buffer);
     assert_true(profile_is_opaque(&reading.profile));
     assert_null(profile_label_names(&reading.dictionary, &reading.profile).data);
-    assert_null(opaque_profile_parameter(&reading.dictionary, &reading.profile, "from").data);
+    assert_null(parameter(&reading, "from").data);
     arena_clear(&reading.arena);
     buffer_unref(normalized.owner);
     buffer_unref(buffer);

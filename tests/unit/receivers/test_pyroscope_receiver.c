@@ -305,14 +305,15 @@ static void files_of_jfr_are_passed_on_as_they_came(void **state)
     assert_true(profile_is_opaque(profile));
     assert_int_equal(pyroscope.items, 1);
     assert_int_equal(profile->time_unix_ns, 1789999990 * (uint64_t)NS_PER_S);
-    static const char *const parameters[][2] = {
-        {"from", "1789999990"}, {"until", "1790000000"},    {"sampleRate", "100"},
-        {"units", "samples"},   {"aggregationType", "sum"}, {"spyName", "javaspy"},
-        {"labels", "L"},
-    };
-    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
-        assert_true(slice_equal_text(
-            opaque_profile_parameter(&dictionary, profile, parameters[i][0]), parameters[i][1]));
+    static const char *const parameters[] = {
+        "from", "until", "sampleRate", "units", "aggregationType", "spyName", "labels"};
+    static const char *const expected[] = {"1789999990", "1790000000", "100", "samples",
+                                           "sum",        "javaspy",    "L"};
+    enum { PARAMETERS = sizeof(parameters) / sizeof(parameters[0]) };
+    struct slice values[PARAMETERS];
+    opaque_profile_parameters(&dictionary, profile, parameters, PARAMETERS, values);
+    for (size_t i = 0; i < PARAMETERS; i++)
+        assert_true(slice_equal_text(values[i], expected[i]));
     struct slice names = profile_label_names(&dictionary, profile);
     assert_true(profile_label_names_has(names, slice_of_text("a")));
     arena_clear(&arena);
