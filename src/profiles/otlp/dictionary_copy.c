@@ -108,16 +108,32 @@ static size_t index_bytes_max(const struct dictionary_copy *copy, enum profile_t
     return wire_varint_size((uint64_t)copy->from.counts[table] + copy->to->sets[table].count);
 }
 
+/* The field of a long AnyValue that counts: the last one replaces those before. */
+static struct slice last_field(struct slice value)
+{
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    if (value.size <= SHORT_VALUE_BYTES_MAX)
+        return value;
+    value.size = 0;
+    while (wire_next_field(&reader, &field))
+        if (field.number <= ANY_VALUE_FIELDS)
+            value = field.whole;
+    assert(reader.failure == NULL);
+    return value;
+}
+
 static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(&copy->from, index);
     struct profile_bytes *out = &copy->to->scratch;
-    bool has_references = profile_has_references(INLINE_ANY_VALUE, attribute.value);
+    struct slice value = last_field(attribute.value);
+    bool has_references = profile_has_references(INLINE_ANY_VALUE, value);
     uint64_t none = 0;
     out->size = 0;
     if (has_references) {
         /* Tried first: an attribute that is dropped copies no key. */
-        if (!profile_inline(&copy->from, INLINE_ANY_VALUE, attribute.value, out, &none)) {
+        if (!profile_inline(&copy->from, INLINE_ANY_VALUE, value, out, &none)) {
             copy->dropped_attributes++;
             return keep(copy, PROFILE_ATTRIBUTES, index, 0);
         }
@@ -126,17 +142,6 @@ static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_inde
     profile_bytes_number(out, 1, dictionary_copy_string(copy, attribute.key));
     if (attribute.value.data != NULL) {
         size_t begin = out->size;
-        struct slice value = attribute.value;
-        if (value.size > SHORT_VALUE_BYTES_MAX && !has_references) {
-            /* The last field of an AnyValue replaces those before. */
-            struct wire_reader reader = wire_reader_of(attribute.value);
-            struct wire_field field;
-            value.size = 0;
-            while (wire_next_field(&reader, &field))
-                if (field.number <= ANY_VALUE_FIELDS)
-                    value = field.whole;
-            assert(reader.failure == NULL);
-        }
         if (has_references)
             profile_inline(&copy->from, INLINE_ANY_VALUE, value, out, &none);
         else
