@@ -30,7 +30,7 @@ struct attribute_slot {
     enum attribute_kind kind;
     uint32_t rules;      /* the number of the rules by which the kind was found */
     uint32_t generation; /* of the profile that has the label's strings */
-    uint32_t name;       /* place in names */
+    uint32_t name;       /* place in names; KIND_SERVICE: index in services */
     union {
         struct pprof_label label; /* KIND_LABEL */
         struct slice service;     /* KIND_SERVICE */
@@ -44,12 +44,14 @@ void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules 
     *labels = (struct otlp_labels){.rules = rules, .dictionary = dictionary, .budget = budget};
     arena_init(&labels->arena, NAMES_ARENA_BYTES_MAX);
     arena_init(&labels->value_arena, VALUE_ARENA_BYTES_MAX);
+    content_table_init(&labels->services);
 }
 
 void otlp_labels_fini(struct otlp_labels *labels)
 {
     scratch_fini(&labels->attributes, labels->budget);
     scratch_fini(&labels->labels, labels->budget);
+    content_table_fini(&labels->services, labels->budget);
     arena_clear(&labels->arena);
     arena_clear(&labels->value_arena);
 }
@@ -109,6 +111,19 @@ static uint64_t work_of(const struct otlp_labels *labels, struct profile_index i
            (value.bytes.size < kept ? value.bytes.size : kept);
 }
 
+/* Names are compared once, not for each sample. 0: no memory. */
+static uint32_t number_service(struct otlp_labels *labels, struct slice name)
+{
+    const uint8_t *request = labels->dictionary->request.data;
+    uint32_t hash;
+    uint32_t number = content_table_find(&labels->services, request, name, &hash);
+    if (number == 0)
+        number = content_table_add(&labels->services, labels->budget, hash,
+                                   (size_t)(name.data - request), name.size);
+    labels->has_failed |= number == 0;
+    return number;
+}
+
 /* Finds what an attribute becomes: the service, or the place of a label's name, which is added if
  * it is new and there is room. */
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
@@ -128,8 +143,11 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
             return KIND_SKIPPED;
         /* Cut as its label will be, since samples are grouped by it. */
         struct slice name = otlp_text_cut(value.bytes, rules->value_bytes_max);
+        if (name.size == 0 || otlp_text_valid(name) < name.size)
+            return KIND_SKIPPED;
         slot->service = name;
-        return otlp_text_valid(name) == name.size ? KIND_SERVICE : KIND_SKIPPED;
+        slot->name = number_service(labels, name);
+        return slot->name != 0 ? KIND_SERVICE : KIND_SKIPPED;
     }
     for (size_t i = 0; i < rules->drops_count; i++)
         if (slice_equal_text(key, rules->drops[i]))
@@ -326,8 +344,8 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
     return cost;
 }
 
-bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
-                         struct slice *ret_name)
+uint32_t otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
+                             struct slice *ret_name)
 {
     struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
     struct profile_index index;
@@ -336,7 +354,7 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
         if (slot == NULL || slot->kind != KIND_SERVICE)
             continue;
         *ret_name = slot->service;
-        return true;
+        return slot->name;
     }
-    return false;
+    return 0;
 }

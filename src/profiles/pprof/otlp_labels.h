@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/base/arena.h"
+#include "src/base/content_table.h"
 #include "src/base/scratch.h"
 #include "src/profiles/pprof/pprof.h"
 
@@ -42,7 +43,8 @@ struct otlp_labels {
     struct arena value_arena;
     struct slice names[OTLP_LABEL_NAMES_MAX];
     size_t names_count;
-    uint32_t rules_number; /* of the current rules */
+    struct content_table services; /* texts in the request, since init */
+    uint32_t rules_number;         /* of the current rules */
     uint32_t generation;
     uint64_t dropped; /* attributes beyond names_max, since init */
     uint64_t work;    /* for attributes that were read, since init */
@@ -62,9 +64,9 @@ size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample
                          struct pprof_writer *writer, const struct pprof_label **ret_labels);
 /* An upper bound of the bytes that the labels and their strings take. */
 uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sample *sample);
-/* The sample's own service.name. False: it has none. */
-bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
-                         struct slice *ret_name);
+/* The number of the sample's own service.name, the same for the same name. 0: it has none. */
+uint32_t otlp_labels_service(struct otlp_labels *labels, const struct profile_sample *sample,
+                             struct slice *ret_name);
 
 enum otlp_name_form {
     OTLP_NAME_AS_IT_IS,

@@ -71,22 +71,24 @@ bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
     return conversion->symbols.has_failed || conversion->labels.has_failed;
 }
 
-/* The place of the sample's service in services; 0: none. adds: adds it if it is new and there is
- * room. */
-static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
-                         bool adds)
+/* The place of a service in services; 0: none. */
+static size_t find_service(const struct otlp_to_pprof *conversion, uint32_t number)
 {
-    assert(conversion->services_count > 0);
-    struct slice name;
-    if (!otlp_labels_service(&conversion->labels, sample, &name))
-        return 0;
-    for (size_t i = 1; i < conversion->services_count; i++)
-        if (slice_equal(conversion->services[i], name))
+    for (size_t i = 1; number != 0 && i < conversion->services_count; i++)
+        if (conversion->service_numbers[i] == number)
             return i;
-    if (!adds || conversion->services_count == OTLP_SERVICES_MAX)
-        return 0;
-    conversion->services[conversion->services_count] = name;
-    return conversion->services_count++;
+    return 0;
+}
+
+/* Whether the sample is of the service at hand. The first has those of services without a place. */
+static bool is_of_service(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
+{
+    struct slice name;
+    size_t service = conversion->source.service;
+    uint32_t number = otlp_labels_service(&conversion->labels, sample, &name);
+    if (service > 0)
+        return number == conversion->service_numbers[service];
+    return find_service(conversion, number) == 0;
 }
 
 size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct profile *profile)
@@ -95,8 +97,16 @@ size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct pro
     struct profile_sample sample;
     conversion->services[0] = slice_of(NULL, 0);
     conversion->services_count = 1;
-    while (profile_next_sample(&reader, &sample))
-        service_of(conversion, &sample, true);
+    conversion->service_numbers[0] = 0;
+    while (conversion->services_count < OTLP_SERVICES_MAX &&
+           profile_next_sample(&reader, &sample)) {
+        struct slice name;
+        uint32_t number = otlp_labels_service(&conversion->labels, &sample, &name);
+        if (number == 0 || find_service(conversion, number) != 0)
+            continue;
+        conversion->services[conversion->services_count] = name;
+        conversion->service_numbers[conversion->services_count++] = number;
+    }
     return conversion->services_count;
 }
 
@@ -184,8 +194,7 @@ static bool next_sample(struct otlp_to_pprof *conversion)
     const struct profile_sample *sample = &conversion->pending;
     while (!conversion->has_pending &&
            profile_next_sample(&conversion->reader, &conversion->pending)) {
-        if (conversion->services_count > 1 &&
-            service_of(conversion, sample, false) != conversion->source.service)
+        if (conversion->services_count > 1 && !is_of_service(conversion, sample))
             continue;
         const struct otlp_to_pprof_source *source = &conversion->source;
         if (source->picks != NULL && !source->picks(source->arg, source->profile, sample))

@@ -64,10 +64,11 @@ struct otlp_to_pprof {
     struct otlp_symbols symbols;
     struct otlp_labels labels;
     struct pprof_writer writer;
-    struct scratch stack;                     /* ids of one */
-    struct scratch large_stacks;              /* a byte by index: does not fit into any part */
-    struct scratch roots;                     /* struct stack_root by index */
-    struct slice services[OTLP_SERVICES_MAX]; /* the first has no data: samples without one */
+    struct scratch stack;                        /* ids of one */
+    struct scratch large_stacks;                 /* a byte by index: does not fit into any part */
+    struct scratch roots;                        /* struct stack_root by index */
+    struct slice services[OTLP_SERVICES_MAX];    /* the first has no data: samples without one */
+    uint32_t service_numbers[OTLP_SERVICES_MAX]; /* otlp_labels_service; of the first 0 */
     size_t services_count;
     struct profile_index texts[OTLP_TEXTS_MAX]; /* attributes of the profile, see OTLP_TEXTS_MAX */
     size_t texts_count;
