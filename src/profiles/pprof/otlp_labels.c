@@ -124,6 +124,27 @@ static uint32_t number_service(struct otlp_labels *labels, struct slice name)
     return number;
 }
 
+enum { NO_PLACE = OTLP_LABEL_NAMES_MAX };
+
+/* The place of a label's name, of which a copy is kept if it is new. NO_PLACE: there is no room. */
+static uint32_t place_of(struct otlp_labels *labels, struct slice name)
+{
+    uint32_t place = 0;
+    while (place < labels->names_count && !slice_equal(labels->names[place], name))
+        place++;
+    if (place < labels->names_count)
+        return place;
+    uint8_t *copy =
+        place < labels->rules->names_max ? arena_try_alloc(&labels->arena, name.size) : NULL;
+    if (copy == NULL) {
+        labels->dropped++;
+        return NO_PLACE;
+    }
+    memcpy(copy, name.data, name.size);
+    labels->names[labels->names_count++] = slice_of(copy, name.size);
+    return place;
+}
+
 /* Finds what an attribute becomes: the service, or the place of a label's name, which is added if
  * it is new and there is room. */
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
@@ -160,19 +181,10 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
                                : rules->keeps_dots    ? OTLP_NAME_AS_IT_IS
                                                       : OTLP_NAME_UNDERSCORES;
     struct slice name;
-    if (!otlp_label_name(&labels->arena, key, form, &name))
-        return KIND_SKIPPED;
-    uint32_t place = 0;
-    while (place < labels->names_count && !slice_equal(labels->names[place], name))
-        place++;
-    if (place == rules->names_max) {
-        labels->dropped++;
-        return KIND_SKIPPED;
-    }
-    if (place == labels->names_count)
-        labels->names[labels->names_count++] = name;
-    slot->name = place;
-    return KIND_LABEL;
+    bool is_name = otlp_label_name(&labels->value_arena, key, form, &name);
+    slot->name = is_name ? place_of(labels, name) : NO_PLACE;
+    arena_clear(&labels->value_arena);
+    return slot->name != NO_PLACE ? KIND_LABEL : KIND_SKIPPED;
 }
 
 /* NULL: out of range, or no memory. */

@@ -223,6 +223,33 @@ static void ids_in_any_spelling_are_the_two_labels_that_make_no_series(void **st
     }
 }
 
+static void any_number_of_values_leaves_room_for_other_labels(void **state)
+{
+    enum { SAMPLES = 200, TEXT_BYTES = 1024 };
+    static char texts[SAMPLES][TEXT_BYTES];
+    static struct sketch_sample samples[SAMPLES + 1];
+    const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                           .time_ns = NOW_NS,
+                                           .samples_count = SAMPLES + 1,
+                                           .samples = samples};
+    const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    struct fixture fixture;
+    (void)state;
+    for (int i = 0; i <= SAMPLES; i++)
+        samples[i] = (struct sketch_sample){.stack = "main", .values_count = 1, .values = {9}};
+    for (int i = 0; i < SAMPLES; i++) {
+        snprintf(texts[i], TEXT_BYTES, "%01000d=%d", 7, i);
+        samples[i].attributes[0] = texts[i];
+    }
+    samples[SAMPLES].attributes[0] = "http.route=/x";
+    set_up(&fixture, "");
+    export_sketch(&fixture, &sketch);
+    assert_int_equal(fixture.server->stored_count, 1);
+    assert_non_null(strstr(fixture.server->stored[0].profile, "0007=199"));
+    assert_non_null(strstr(fixture.server->stored[0].profile, "http_route=/x"));
+    tear_down(&fixture);
+}
+
 static void trace_ids_can_be_left_out(void **state)
 {
     static const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
@@ -1104,6 +1131,7 @@ int main(void)
         cmocka_unit_test(attributes_of_profiles_are_no_labels),
         cmocka_unit_test(samples_are_summed_counted_linked_and_dropped),
         cmocka_unit_test(ids_in_any_spelling_are_the_two_labels_that_make_no_series),
+        cmocka_unit_test(any_number_of_values_leaves_room_for_other_labels),
         cmocka_unit_test(trace_ids_can_be_left_out),
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
         cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
