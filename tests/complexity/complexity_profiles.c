@@ -793,6 +793,179 @@ static const struct work_shape join_shapes[] = {
     {"a long id of a thread", long_thread_id},
 };
 
+/* An attribute that is a label of a series, with a long value. */
+static void put_private_label(struct request *request, size_t bytes)
+{
+    struct profile_bytes *out = &request->dictionary;
+    put_text(out, STRING, "pyroscope.label.x");
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    put_filled(out, 1, 'x', bytes);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(request, ATTRIBUTE, begin);
+}
+
+/* It is named again and again by one Profile. */
+static struct slice repeated_label(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    put_private_label(&request, 8 * n);
+    for (size_t i = 0; i < n; i++)
+        put_varint(out, 2);
+    profile_bytes_wrap(out, 0, 11);
+    put_sample(out, (struct sample){.stack = 1});
+    enclose(out, 0);
+    return request_end(&request);
+}
+
+/* Each Profile has it. */
+static struct slice profiles_of_one_label(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    put_private_label(&request, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out->size;
+        put_types(out, SAMPLES);
+        put_sample(out, (struct sample){.stack = 1});
+        put_number(out, 11, 2);
+        profile_bytes_wrap(out, begin, 2);
+    }
+    profile_bytes_wrap(out, 0, 2);
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(&request);
+}
+
+/* Attributes without anything. */
+static void put_wide_resource(struct profile_bytes *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_bytes(out, 1, "", 0);
+    profile_bytes_wrap(out, 0, 1);
+}
+
+/* A wide resource without a name, and scopes of one profile each. */
+static struct slice scopes_of_one_profile(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.body;
+    put_wide_resource(out, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t scope = out->size;
+        put_bytes(out, 1, "", 0);
+        put_profile(out, SAMPLES, (struct sample){.stack = 1});
+        profile_bytes_wrap(out, scope, 2);
+    }
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(&request);
+}
+
+/* Profiles of such a resource that name different attributes of it as labels, one after the other.
+ */
+static struct slice different_label_names(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, "pyroscope.label_names");
+    for (size_t i = 0; i < 2; i++) { /* attributes 2 and 3 */
+        size_t begin = out->size;
+        put_number(out, 1, STRINGS_FIRST);
+        size_t value = out->size;
+        for (size_t k = 0; k <= i; k++)
+            put_bytes(out, 1, "\x0a\1x", 3);
+        profile_bytes_wrap(out, value, 5);
+        profile_bytes_wrap(out, value, 2);
+        put_entry(&request, ATTRIBUTE, begin);
+    }
+    out = &request.body;
+    put_wide_resource(out, 4 * n);
+    size_t scope = out->size;
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out->size;
+        put_types(out, SAMPLES);
+        put_sample(out, (struct sample){.stack = 1});
+        put_number(out, 11, 2 + i % 2);
+        profile_bytes_wrap(out, begin, 2);
+    }
+    profile_bytes_wrap(out, scope, 2);
+    profile_bytes_wrap(out, 0, 1);
+    return request_end(&request);
+}
+
+/* A location and a mapping with very many attributes that mean nothing, in each of n profiles. */
+static struct slice profiles_of_wide_entries(size_t n)
+{
+    enum { LOCATION_ATTRIBUTES = 4000, MAPPING_ATTRIBUTES = 1000 };
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    size_t packed = out->size;
+    for (size_t i = 0; i < MAPPING_ATTRIBUTES; i++)
+        put_varint(out, 1);
+    profile_bytes_wrap(out, packed, 5);
+    put_entry(&request, MAPPING, begin);
+    begin = out->size;
+    put_number(out, 1, 1);
+    packed = out->size;
+    for (size_t i = 0; i < LOCATION_ATTRIBUTES; i++)
+        put_varint(out, 1);
+    profile_bytes_wrap(out, packed, 4);
+    put_entry(&request, LOCATION, begin);
+    put_stack(&request, 2);
+    for (size_t i = 0; i < n; i++)
+        put_profile(&request.body, SAMPLES, (struct sample){.stack = 2});
+    profile_bytes_wrap(&request.body, 0, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+/* A value that refers to a string, and then has many numbers in place of it, in each sample. */
+static struct slice replaced_reference(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    put_number(out, 1, SPAN_NAME);
+    size_t value = out->size;
+    put_number(out, 8, CPU);
+    for (size_t i = 0; i < 8 * n; i++)
+        put_number(out, 3, 1);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){.stack = 1, .attribute = 2});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+/* Samples of as many services as there may be, whose long names differ at the end. */
+static struct slice samples_of_services(size_t n)
+{
+    enum { SERVICES = 31, NAME_BYTES = 2048 };
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, "service.name");
+    for (uint8_t i = 0; i < SERVICES; i++) {
+        size_t begin = out->size;
+        put_number(out, 1, STRINGS_FIRST);
+        size_t value = out->size;
+        put_filled(out, 1, 'x', NAME_BYTES);
+        out->data[out->size - 1] = 'A' + i;
+        profile_bytes_wrap(out, value, 2);
+        put_entry(&request, ATTRIBUTE, begin);
+    }
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){.stack = 1, .attribute = 2 + i % SERVICES});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
+static const struct work_shape services_shapes[] = {
+    {"samples of many services", samples_of_services},
+};
+
 static const struct work_shape shapes[] = {
     {"resources in one group", repeated_resources},
     {"a service in many fields", service_in_pieces},
@@ -817,6 +990,12 @@ static const struct work_shape shapes[] = {
     {"unknown fields in samples", unknown_in_samples},
     {"deep attributes", deep_attributes},
     {"one long string, named by all", long_string},
+    {"a label of a series, repeated", repeated_label},
+    {"profiles of one label of a series", profiles_of_one_label},
+    {"scopes of one profile", scopes_of_one_profile},
+    {"profiles of different label names", different_label_names},
+    {"profiles of wide entries", profiles_of_wide_entries},
+    {"a reference that is replaced", replaced_reference},
 };
 
 static struct buffer *buffer_of(struct slice bytes)
@@ -1245,10 +1424,10 @@ static void convert(struct otlp_to_pprof *conversion, const struct profile *prof
     }
 }
 
-static void run_pprof(struct slice request)
+static void write_pprof(struct slice request, size_t value_bytes_max)
 {
-    static const struct otlp_to_pprof_rules rules = {
-        .labels = {.has_trace_id = true, .names_max = 16, .value_bytes_max = 100},
+    const struct otlp_to_pprof_rules rules = {
+        .labels = {.has_trace_id = true, .names_max = 16, .value_bytes_max = value_bytes_max},
         .samples_max = 1000,
         .bytes_max = 1 << 16,
         .depth_max = 64,
@@ -1269,6 +1448,16 @@ static void run_pprof(struct slice request)
     work_end();
     assert(is_open);
     buffer_unref(normalized.owner);
+}
+
+static void run_pprof(struct slice request)
+{
+    write_pprof(request, 100);
+}
+
+static void run_pprof_of_services(struct slice request)
+{
+    write_pprof(request, 2048);
 }
 
 /* What the pyroscope exporter does up to the bodies that it posts. */
@@ -1305,8 +1494,8 @@ static void make_forms(struct slice request, bool is_ingest)
             .resource = walk.resource.resource,
             .scope = walk.scope.scope,
             .service = walk.service,
-            .label_names = profile_label_names(&walk.dictionary, &walk.profile),
-            .private_labels = walk.metric.size > 0 ? &walk.profile : NULL,
+            .label_names = walk.label_names,
+            .privates = walk.metric.size > 0 ? &walk.privates : NULL,
         };
         pyroscope_form_init(&form, NULL, NULL);
         pyroscope_series_build(&series, &source);
@@ -1381,7 +1570,7 @@ static const struct work_stage stages[] = {
     {.name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55},
     {.name = "dictionary, copied", .run = run_dictionary_copy, .per_byte_max = 40},
     {.name = "JSON, written and read", .run = run_json, .per_byte_max = 130},
-    {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 15},
+    {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 21},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 16},
     {.name = "debug, spans", .run = run_span_table, .per_byte_max = 27},
     {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
@@ -1404,6 +1593,8 @@ int main(int argc, char **argv)
         .name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 22};
     static const struct work_stage types = {
         .name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55};
+    static const struct work_stage services = {
+        .name = "pprof, of services", .run = run_pprof_of_services, .n = 4000, .per_byte_max = 105};
     int failed = work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                             sizeof(shapes) / sizeof(shapes[0]), argc, argv);
     failed += work_check(join_stages, sizeof(join_stages) / sizeof(join_stages[0]), shapes,
@@ -1412,6 +1603,7 @@ int main(int argc, char **argv)
                          sizeof(join_shapes) / sizeof(join_shapes[0]), argc, argv);
     failed += work_check(&sums, 1, sums_shapes, 1, argc, argv);
     failed += work_check(&labels, 1, labels_shapes, 1, argc, argv);
+    failed += work_check(&services, 1, services_shapes, 1, argc, argv);
     failed += work_check(&types, 1, types_shapes, sizeof(types_shapes) / sizeof(types_shapes[0]),
                          argc, argv);
     return failed > 0;
