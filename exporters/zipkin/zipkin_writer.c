@@ -170,11 +170,11 @@ static struct slice text_of_value(struct writer *writer, struct arena *arena, st
     }
 }
 
-/* Makes a long value that is no plain string one, so that its text is made once for all spans of a
- * resource or scope. */
+/* Makes a value that takes long to read a plain string, so that its text is made once for all spans
+ * of a resource or scope. */
 static void settle_value(struct writer *writer, struct arena *arena, struct tag *tag)
 {
-    enum { LONG_BYTES_MIN = 256, HEADER_BYTES_MAX = 16 };
+    enum { LONG_BYTES_MIN = 24, HEADER_BYTES_MAX = 16 };
     char room[NUMBER_BYTES_MAX];
     if (tag->form != TAG_ENCODED || tag->value.size < LONG_BYTES_MIN || has_failed(writer))
         return;

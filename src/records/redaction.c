@@ -593,6 +593,22 @@ static void mask_value(struct body *body, const struct wire_field *field)
     assert(!writer.has_failed && writer.at == writer.end);
 }
 
+/* Of several values of an entry the last counts, and the others go: a decoder that merges them may
+ * find what is to be hidden. */
+static void remove_other_values(struct body *body, const struct wire_field *element,
+                                const struct wire_field *value)
+{
+    struct wire_reader reader = wire_reader_of(element->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != VALUE || field.whole.data == value->whole.data)
+            continue;
+        body->has_others = true;
+        if (body->writes)
+            record_remove(body->edit, field.whole);
+    }
+}
+
 /* One entry of a map, or element of a list. */
 static void redact_element(struct body *body, const struct wire_field *element, bool is_map,
                            size_t index, unsigned depth)
@@ -618,6 +634,7 @@ static void redact_element(struct body *body, const struct wire_field *element, 
             record_remove(body->edit, element->whole);
     } else {
         size_t opened = body->writes ? record_open(body->edit, element) : 0;
+        remove_other_values(body, element, &value);
         if (verdict == KEY_MASKED)
             mask_value(body, &value);
         else if (value.whole.size == 0)

@@ -226,6 +226,16 @@ static void bodies_are_redacted_in_depth(void **state)
         LOG("\"body\":" MAP(TEXT("a", "1") ",{\"key\":\"m\",\"value\":" MAP(TEXT("a", "4")) "}")));
 }
 
+/* A decoder may merge what comes twice. */
+static void of_several_values_the_last_is_left(void **state)
+{
+    (void)state;
+    record_compare(
+        "redaction", "{allow_all_keys: true, blocked_values: [x]}", LOGS,
+        LOG("\"body\":" MAP("{\"key\":\"a\",\"value\":{\"stringValue\":\"x\"},\"value\":{}}")),
+        LOG("\"body\":" MAP("{\"key\":\"a\",\"value\":{}}")));
+}
+
 /* Few bytes of a body have long names, and attributes may be many. */
 static void a_summary_names_no_more_than_a_person_reads(void **state)
 {
@@ -461,6 +471,7 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_several_values_the_last_is_left),
         cmocka_unit_test(every_attribute_goes_unless_it_is_allowed),
         cmocka_unit_test(removed_attributes_are_replaced_from_the_end),
         cmocka_unit_test(values_are_masked),
