@@ -152,7 +152,7 @@ static void header_line(struct http1_response *response, struct slice line)
             if (response->has_length || response->is_chunked)
                 return fail(response, "an interim response (1xx) announces a body");
             response->has_retry_after = false;
-            response->retry_after[0] = '\0';
+            memset(response->retry_after, 0, sizeof(response->retry_after));
             memset(response->content_type, 0, sizeof(response->content_type));
             memset(response->content_encoding, 0, sizeof(response->content_encoding));
             response_notes_begin(&response->notes, response->notes.names);

@@ -296,6 +296,13 @@ static const struct response_case responses[] = {
      .is_kept = true,
      .retry_after_s = 7,
      .body = ""},
+    {"Retry-After after that of an interim response",
+     {.response = "HTTP/1.1 103 E\r\nRetry-After: 120\r\n\r\n"
+                  "HTTP/1.1 503 S\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+     .status = 503,
+     .is_kept = true,
+     .retry_after_s = 7,
+     .body = ""},
     {"429 with a date ten seconds on",
      {.response = "HTTP/1.1 429 T\r\nRetry-After: Mon, 02 Jan 2006 15:04:15 GMT\r\n"
                   "Content-Length: 0\r\n\r\n"},
