@@ -9,6 +9,7 @@
 #include <endian.h>
 
 #include "src/base/budget.h"
+#include "src/otlp/value.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_inline.h"
@@ -16,7 +17,6 @@
 
 enum {
     NUMBER_FIELD_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX,
-    ANY_VALUE_FIELDS = 8,
     SHORT_VALUE_BYTES_MAX = 64, /* longer values may have many fields of which one counts */
     STACKS_AHEAD = 16,          /* whose slots are prefetched at a time */
 };
@@ -108,26 +108,13 @@ static size_t index_bytes_max(const struct dictionary_copy *copy, enum profile_t
     return wire_varint_size((uint64_t)copy->from.counts[table] + copy->to->sets[table].count);
 }
 
-/* The field of a long AnyValue that counts: the last one replaces those before. */
-static struct slice last_field(struct slice value)
-{
-    struct wire_reader reader = wire_reader_of(value);
-    struct wire_field field;
-    if (value.size <= SHORT_VALUE_BYTES_MAX)
-        return value;
-    value.size = 0;
-    while (wire_next_field(&reader, &field))
-        if (field.number <= ANY_VALUE_FIELDS)
-            value = field.whole;
-    assert(reader.failure == NULL);
-    return value;
-}
-
 static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(&copy->from, index);
     struct profile_bytes *out = &copy->to->scratch;
-    struct slice value = last_field(attribute.value);
+    struct slice value = attribute.value;
+    if (value.size > SHORT_VALUE_BYTES_MAX)
+        value = value_last_field(value);
     bool has_references = profile_has_references(INLINE_ANY_VALUE, value);
     uint64_t none = 0;
     out->size = 0;
