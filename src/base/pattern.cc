@@ -20,7 +20,21 @@ namespace
 {
 const int64_t memory_bytes_max = 8
                                  << 20; /* of the automaton; beyond it RE2 is slower, not larger */
+/* Of patterns that come with data. It lets programs have some 2700 instructions, about two classes
+ * of letters of all scripts. */
+const int64_t small_memory_bytes_max = 128 << 10;
 const size_t text_bytes_max = 64 << 10;
+
+/* What a part of a small pattern takes, in about nanoseconds. */
+enum : uint64_t {
+    create_cost = 5000,
+    byte_cost = 500,
+    class_cost = 200 * 1000, /* of Unicode: hundreds of ranges */
+    repeat_cost = 500,       /* each is written out before the size is known */
+    repeats_max = 1000,
+    step_cost = 500,
+    steps_max = 2700,
+};
 
 re2::StringPiece piece_of(struct slice text)
 {
@@ -50,11 +64,11 @@ bool has_byte_escape(const std::string &text)
     return false;
 }
 
-std::unique_ptr<re2::RE2> compile(const std::string &text)
+std::unique_ptr<re2::RE2> compile(const std::string &text, int64_t bytes_max)
 {
     re2::RE2::Options options;
     options.set_log_errors(false);
-    options.set_max_mem(memory_bytes_max);
+    options.set_max_mem(bytes_max);
     return std::unique_ptr<re2::RE2>(new re2::RE2(text, options));
 }
 } // namespace
@@ -117,16 +131,26 @@ static bool literal_matches(const struct literal *literal, struct slice text)
     return memmem(text.data, text.size, literal->text.data(), size) != nullptr;
 }
 
-struct pattern *pattern_create(const char *text, struct error *error)
+/* *ret_cost: what the program took. */
+static struct pattern *create(const char *text, int64_t bytes_max, uint64_t *ret_cost,
+                              struct error *error)
 {
     assert(text != nullptr);
+    *ret_cost = 0;
     if (std::string(text).size() > text_bytes_max) {
         error_set(error, "pattern of more than %zu bytes", text_bytes_max);
         return nullptr;
     }
-    std::unique_ptr<re2::RE2> expression = compile(text);
-    if (!expression->ok())
-        expression = compile(with_old_group_names(text));
+    std::unique_ptr<re2::RE2> expression = compile(text, bytes_max);
+    if (!expression->ok()) {
+        const std::string named = with_old_group_names(text);
+        if (named != text)
+            expression = compile(named, bytes_max);
+    }
+    if (expression->ok())
+        *ret_cost = static_cast<uint64_t>(expression->ProgramSize()) * step_cost;
+    else if (expression->error_code() == re2::RE2::ErrorPatternTooLarge)
+        *ret_cost = steps_max * step_cost;
     if (!expression->ok()) {
         error_set(error, "invalid pattern \"%s\": %s", text, expression->error().c_str());
         return nullptr;
@@ -146,6 +170,48 @@ struct pattern *pattern_create(const char *text, struct error *error)
     pattern->expression = std::move(expression);
     pattern->literal = literal_of(text);
     return pattern;
+}
+
+struct pattern *pattern_create(const char *text, struct error *error)
+{
+    uint64_t cost;
+    return create(text, memory_bytes_max, &cost, error);
+}
+
+struct pattern *pattern_create_small(const char *text, uint64_t *ret_cost, struct error *error)
+{
+    return create(text, small_memory_bytes_max, ret_cost, error);
+}
+
+/* The larger number of a counted repetition, at most repeats_max. */
+static uint64_t repeats_at(struct slice text, size_t at)
+{
+    uint64_t largest = 0;
+    uint64_t times = 0;
+    for (; at < text.size && (isdigit(text.data[at]) || text.data[at] == ','); at++) {
+        times = text.data[at] == ',' ? 0 : times * 10 + (text.data[at] - '0');
+        times = times < repeats_max ? times : repeats_max;
+        largest = largest > times ? largest : times;
+    }
+    return largest;
+}
+
+uint64_t pattern_cost(struct slice text)
+{
+    uint64_t cost = create_cost + text.size * byte_cost;
+    for (size_t i = 0; i + 1 < text.size; i++) {
+        if (text.data[i] == '\\' && (text.data[i + 1] == 'p' || text.data[i + 1] == 'P'))
+            cost += class_cost;
+        if (text.data[i] == '{')
+            cost += repeats_at(text, i + 1) * repeat_cost;
+    }
+    return cost;
+}
+
+size_t pattern_steps(const struct pattern *pattern)
+{
+    assert(pattern != nullptr);
+    return pattern->literal.is_known ? 1 : static_cast<size_t>(pattern->expression->ProgramSize());
 }
 
 void pattern_destroy(struct pattern *pattern)

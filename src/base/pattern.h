@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "src/base/slice.h"
 
@@ -17,10 +18,17 @@ struct pattern;
 
 /* NULL: text is not a valid pattern; error has the reason. */
 struct pattern *pattern_create(const char *text, struct error *error);
+/* The same for a text that comes with data: its program is far smaller at most. *ret_cost: what
+ * that took beside pattern_cost, in about nanoseconds. */
+struct pattern *pattern_create_small(const char *text, uint64_t *ret_cost, struct error *error);
+/* About how many nanoseconds pattern_create_small may take for text before it has the program. */
+uint64_t pattern_cost(struct slice text);
 /* NULL is a no-op. */
 void pattern_destroy(struct pattern *pattern);
 /* Whether it matches anywhere in text. */
 bool pattern_matches(const struct pattern *pattern, struct slice text);
+/* Instructions of its program, each of which may have to look at each byte of a text. */
+size_t pattern_steps(const struct pattern *pattern);
 /* Number of groups, named or not, without the whole match. */
 size_t pattern_groups(const struct pattern *pattern);
 /* NULL when the group has no name. The first group is 1. */

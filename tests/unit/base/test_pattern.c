@@ -158,6 +158,40 @@ static void hard_patterns_take_linear_time(void **state)
     pattern_destroy(pattern);
 }
 
+static void small_patterns_have_small_programs(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_small;
+        uint64_t least; /* of the cost before and after, together, in nanoseconds */
+        uint64_t most;
+    } rows[] = {
+        {"^/api/v[0-9]+/", true, 10 * 1000, 40 * 1000},
+        {"\\w+@\\w+\\.com", true, 10 * 1000, 40 * 1000},
+        {"\\pL+", true, 600 * 1000, 1000 * 1000},
+        {"\\pL{100}", false, 1300 * 1000, 2000 * 1000},
+        {"(?:(?:\\pL|\\pN){20}){20}", false, 1300 * 1000, 2000 * 1000},
+        {"x{0,1000}", true, 1000 * 1000, 2000 * 1000},
+        {"(?:x{2,20}){50}", true, 500 * 1000, 1500 * 1000},
+        {"(?<name>a)", true, 5 * 1000, 40 * 1000},
+        {"a{", true, 5 * 1000, 40 * 1000},
+    };
+    struct error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t cost = 0;
+        struct pattern *pattern = pattern_create_small(rows[i].text, &cost, &error);
+        assert_int_equal(pattern != NULL, rows[i].is_small);
+        if (pattern == NULL)
+            assert_non_null(strstr(error.text, "too large"));
+        else
+            assert_true(pattern_steps(pattern) > 0);
+        pattern_destroy(pattern);
+        assert_in_range(cost + pattern_cost(slice_of_text(rows[i].text)), rows[i].least,
+                        rows[i].most);
+    }
+}
+
 static void matches_are_replaced_with_groups_in_them(void **state)
 {
     static const struct {
@@ -297,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_template_is_expanded_with_what_was_found),
         cmocka_unit_test(bad_patterns_are_refused_with_the_reason),
         cmocka_unit_test(hard_patterns_take_linear_time),
+        cmocka_unit_test(small_patterns_have_small_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
