@@ -148,7 +148,9 @@ static struct batch *match(struct routed *routed, const struct routing_row *row,
     if (row->route.plan->contexts == OTTL_CONTEXT_BIT(OTTL_OTELCOL)) {
         const int result = ottl_runner_test_request(runner, batch);
         if (result == OTTL_FAILED) {
-            routed->verdict = runner->run.is_out_of_memory ? OTTL_NO_MEMORY : OTTL_REFUSED;
+            routed->verdict = runner->run.is_out_of_memory ? OTTL_NO_MEMORY
+                              : runner->is_too_long        ? OTTL_TOO_LONG
+                                                           : OTTL_REFUSED;
             snprintf(routed->error, sizeof(routed->error), "%s", runner->run.error);
         }
         if (result != OTTL_TRUE)

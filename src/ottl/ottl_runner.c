@@ -1306,6 +1306,13 @@ static void limit_records(struct ottl_runner *runner, uint64_t batch_bytes)
     }
 }
 
+static void allow_work(struct ottl_runner *runner, uint64_t batch_bytes)
+{
+    runner->run.work_left =
+        runner->lane != NULL ? OTTL_LANE_OUTER_BYTES_MIN + OTTL_LANE_OUTER_FACTOR_MAX * batch_bytes
+                             : OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch_bytes;
+}
+
 /* One pass over a batch. Its edits are forgotten, what was noted stays. */
 static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
                                enum ottl_purpose purpose)
@@ -1323,9 +1330,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     if (runner->plan->makes_metrics)
         ottl_rewrite_begin(&runner->rewrite, batch->bytes);
     ottl_edits_expect(&runner->edits, batch->bytes);
-    runner->run.work_left =
-        runner->lane != NULL ? OTTL_LANE_OUTER_BYTES_MIN + OTTL_LANE_OUTER_FACTOR_MAX * batch->bytes
-                             : OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
+    allow_work(runner, batch->bytes);
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
@@ -1455,7 +1460,8 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
 {
     batch_begin_work(batch);
     runner->run.client = batch->client;
-    runner->run.is_out_of_memory = false;
+    runner->run.is_out_of_memory = runner->is_too_long = false;
+    allow_work(runner, batch->bytes);
     ottl_record_open(&runner->records[OTTL_OTELCOL]);
     bool holds = false;
     enum decision decision;
@@ -1465,7 +1471,7 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
         decision = run_context(runner, OTTL_OTELCOL);
         holds = decision == DROP;
     }
-    ottl_memory_rest(&runner->records[OTTL_OTELCOL].memory);
+    ottl_runner_rest(runner);
     batch_end_work(batch);
     return decision == ABORT ? OTTL_FAILED : holds ? OTTL_TRUE : OTTL_FALSE;
 }

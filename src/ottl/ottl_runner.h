@@ -112,7 +112,7 @@ struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *b
  * _TRUE, or _FAILED with the run's error. A sequence without conditions holds. */
 int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *sequence);
 /* Whether a plan of ottl_runner_divide, on otelcol, matches the request. OTTL_FAILED: it failed
- * with error_mode propagate, and the run's error says why. */
+ * with error_mode propagate, and the run's error says why, or it is too long for the lane. */
 int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 
 /* For those who come to spans one by one, with a plan of conditions on spans and their events.
