@@ -517,6 +517,15 @@ static bool prepare_function(struct compiler *compiler, const struct ottl_functi
     return true;
 }
 
+/* Of a call whose arguments are compiled. */
+static bool call_spends(const struct ottl_function *function, const struct ottl_argument *arguments)
+{
+    const struct ottl_preparation preparation = {.arguments = arguments};
+    struct ottl_value value;
+    return function->spends || (function->spends_by != 0 &&
+                                !ottl_is_constant(&preparation, function->spends_by, &value));
+}
+
 static bool compile_function_name(struct compiler *compiler, const struct ottl_tree *tree,
                                   const struct ottl_parameter *parameter, struct ottl_argument *ret)
 {
@@ -662,7 +671,7 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
     for (size_t i = 0; i < parameters && function->is_lookup; i++)
         arguments[i].is_outer = false;
     compiler->is_volatile = compiler->is_volatile || function->is_volatile;
-    compiler->spends = compiler->spends || function->spends;
+    compiler->spends = compiler->spends || call_spends(function, arguments);
     compiler->plan->makes_metrics = compiler->plan->makes_metrics || function->makes_metrics;
     compiler->is_outer =
         compiler->is_outer || (function->makes_metrics && compiler->context == OTTL_DATA_POINT);

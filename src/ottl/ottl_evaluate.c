@@ -67,7 +67,7 @@ bool ottl_run_fail_used_up(struct ottl_run *run)
     return ottl_run_fail(run,
                          "statements have read more than %d times the request's bytes in records "
                          "around theirs, such as the Resource of spans, or in the dictionary of "
-                         "profiles, or have copied as much",
+                         "profiles, or have copied as much, or their patterns take as long",
                          OTTL_OUTER_FACTOR_MAX);
 }
 

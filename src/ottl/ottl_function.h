@@ -77,7 +77,8 @@ struct ottl_function {
     bool makes_metrics; /* it is a user of ottl_rewrite.h */
     bool is_lookup;     /* it takes no longer for larger arguments */
     bool is_volatile;   /* its result may differ though its arguments do not: clock, chance */
-    bool spends; /* it may take far more than its arguments have, and counts it: ottl_spend */
+    bool spends;       /* it may take far more than its arguments have, and counts it: ottl_spend */
+    uint8_t spends_by; /* the same, unless this parameter is constant; 0: none */
 };
 
 /* The arguments of one call in a statement, by the parameters' order. */
@@ -147,8 +148,8 @@ bool ottl_no_memory(struct ottl_call *call);
 /* The same for memory outside the record, which the budget has refused: it would have been so many
  * bytes. Returns false. */
 bool ottl_no_budget(struct ottl_call *call, size_t bytes);
-/* Counts bytes that a function of `spends` is about to copy. False: all calls for the request have
- * taken too many, and the error is set. */
+/* Counts bytes that a function of `spends` is about to copy, or what takes as long. False: all
+ * calls for the request have taken too many, and the error is set. */
 bool ottl_spend(struct ottl_call *call, uint64_t bytes) __attribute__((warn_unused_result));
 /* The wall clock, as the service's clock has it. */
 uint64_t ottl_now_ns(const struct ottl_call *call);

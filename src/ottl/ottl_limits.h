@@ -28,8 +28,9 @@ enum {
      * 200 ns there. */
     OTTL_LANE_RECORD_BYTES_MAX = 64 * 1024,
     /* What statements may read of records around theirs, such as the Resource of each span, and
-     * what functions may copy that repeat a part of their argument, in bytes: a factor of the
-     * batch's beside so many. An ordinary Resource of 3 KiB can be read whole for each of 8192
+     * what functions may copy that repeat a part of their argument, in bytes, with what their
+     * patterns take if they are texts of records, in nanoseconds: a factor of the batch's bytes
+     * beside so many. An ordinary Resource of 3 KiB can be read whole for each of 8192
      * records; a large one cannot: it takes seconds for 1 MiB. */
     OTTL_OUTER_FACTOR_MAX = 64,
     OTTL_OUTER_BYTES_MIN = 32 << 20,

@@ -7,6 +7,7 @@
 #include "src/ottl/ottl_context.h"
 #include "src/ottl/ottl_function.h"
 #include "src/ottl/ottl_limits.h"
+#include "src/ottl/ottl_patterns.h"
 
 struct client_info;
 struct ottl_dictionary;
@@ -120,6 +121,7 @@ struct ottl_run {
     const struct client_info *client;
     struct ottl_dictionary *dictionary; /* of profiles */
     struct ottl_rewrite *rewrite;
+    struct ottl_patterns patterns;
     /* Bytes, or what takes as long, that statements may still read of records around theirs. */
     uint64_t work_left;
     bool is_out_of_memory; /* the budget has refused memory */

@@ -74,6 +74,7 @@ void ottl_runner_fini(struct ottl_runner *runner)
     ottl_edits_fini(&runner->detached);
     ottl_rewrite_fini(&runner->rewrite);
     scratch_fini(&runner->noted, NULL);
+    ottl_patterns_clear(&runner->run.patterns);
     for (uint32_t i = 0; i < runner->plan->memos; i++)
         mem_free(runner->run.remembered[i].error);
     mem_free(runner->run.remembered);
@@ -82,6 +83,7 @@ void ottl_runner_fini(struct ottl_runner *runner)
 void ottl_runner_rest(struct ottl_runner *runner)
 {
     runner->run.work_left = OTTL_OUTER_BYTES_MIN;
+    ottl_patterns_clear(&runner->run.patterns);
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         if (runner->run.records[i] != NULL)
             ottl_memory_rest(&runner->records[i].memory);

@@ -132,25 +132,32 @@ static bool put_character(struct glob *glob, struct slice character)
     return true;
 }
 
-struct pattern *glob_compile(struct slice text, struct error *error)
+char *glob_expression(struct slice text, struct error *error)
 {
     char *expression = mem_alloc(GROWTH_MAX * text.size + AROUND);
     struct glob glob = {.rest = text, .out = expression, .error = error};
-    struct pattern *pattern = NULL;
     struct slice character;
     bool is_fine;
     put(&glob, "(?s)\\A");
     while ((is_fine = next(&glob, &character)) && character.size > 0)
         if (!(is_fine = put_character(&glob, character)))
             break;
-    if (is_fine) {
-        size_t open = glob.depth;
-        while (open-- > 0)
-            put(&glob, ")");
-        put(&glob, "\\z");
-        *glob.out = '\0';
-        pattern = pattern_create(expression, error);
+    if (!is_fine) {
+        mem_free(expression);
+        return NULL;
     }
+    size_t open = glob.depth;
+    while (open-- > 0)
+        put(&glob, ")");
+    put(&glob, "\\z");
+    *glob.out = '\0';
+    return expression;
+}
+
+struct pattern *glob_compile(struct slice text, struct error *error)
+{
+    char *expression = glob_expression(text, error);
+    struct pattern *pattern = expression != NULL ? pattern_create(expression, error) : NULL;
     mem_free(expression);
     return pattern;
 }

@@ -9,5 +9,8 @@
 struct error;
 struct pattern;
 
+/* The glob as the text of a pattern, which the caller frees with mem_free. NULL: it is not valid;
+ * error has the reason. */
+char *glob_expression(struct slice text, struct error *error);
 /* The glob as a pattern. NULL: it is not valid; error has the reason. */
 struct pattern *glob_compile(struct slice text, struct error *error);

@@ -96,19 +96,27 @@ static bool matches_not(void *arg, struct ottl_entry *entry)
     return !pattern_matches(arg, entry->key);
 }
 
+static bool count_keys(struct ottl_call *call, const struct ottl_regex *regex,
+                       const struct ottl_map *map)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < map->count; i++)
+        bytes += map->entries[i].key.size;
+    return ottl_count_search(call, regex, bytes, 0);
+}
+
 static bool keep_by_pattern(struct ottl_call *call,
                             bool (*keeps)(void *arg, struct ottl_entry *entry))
 {
     struct ottl_map *map;
-    const struct pattern *pattern;
-    struct pattern *owned;
-    if (!ottl_get_pattern(call, 1, call->state, &pattern, &owned))
+    struct ottl_regex regex;
+    if (!ottl_get_pattern(call, 1, call->state, false, &regex))
         return false;
-    bool has_map = ottl_get_map(call, 0, &map);
-    if (has_map)
-        ottl_map_keep(map, keeps, (void *)(uintptr_t)pattern);
-    pattern_destroy(owned);
-    return has_map;
+    const bool is_fine = ottl_get_map(call, 0, &map) && count_keys(call, &regex, map);
+    if (is_fine)
+        ottl_map_keep(map, keeps, (void *)(uintptr_t)regex.pattern);
+    ottl_release_pattern(call, &regex);
+    return is_fine;
 }
 
 static bool keep_matching_keys(struct ottl_call *call, struct ottl_value *ret)
@@ -375,12 +383,14 @@ const struct ottl_function ottl_map_functions[] = {
      .evaluate = keep_matching_keys,
      .prepare = prepare_second_pattern,
      .release = release_pattern,
+     .spends_by = 1,
      .users = OTTL_FOR_TRANSFORM},
     {.name = "delete_matching_keys",
      .parameters = matching_keys_parameters,
      .evaluate = delete_matching_keys,
      .prepare = prepare_second_pattern,
      .release = release_pattern,
+     .spends_by = 1,
      .users = OTTL_FOR_TRANSFORM | OTTL_FOR_ROUTING},
     {.name = "merge_maps",
      .parameters = merge_maps_parameters,

@@ -27,8 +27,9 @@ static void release_pattern(void *state)
     pattern_destroy(state);
 }
 
-static bool extract(struct ottl_call *call, const struct pattern *pattern, struct ottl_value *ret)
+static bool extract(struct ottl_call *call, const struct ottl_regex *regex, struct ottl_value *ret)
 {
+    const struct pattern *pattern = regex->pattern;
     struct slice text;
     const size_t count = pattern_groups(pattern);
     bool has_name = false;
@@ -44,6 +45,8 @@ static bool extract(struct ottl_call *call, const struct pattern *pattern, struc
     if (groups == NULL || map == NULL)
         return ottl_no_memory(call);
     *ret = ottl_map_value(map);
+    if (!ottl_count_search(call, regex, text.size, count))
+        return false;
     if (!pattern_find(pattern, text, groups, count))
         return true;
     for (size_t i = 1; i <= count; i++) {
@@ -64,12 +67,11 @@ static bool extract(struct ottl_call *call, const struct pattern *pattern, struc
 
 static bool extract_patterns(struct ottl_call *call, struct ottl_value *ret)
 {
-    const struct pattern *pattern;
-    struct pattern *owned;
-    if (!ottl_get_pattern(call, 1, call->state, &pattern, &owned))
+    struct ottl_regex regex;
+    if (!ottl_get_pattern(call, 1, call->state, false, &regex))
         return false;
-    bool is_fine = extract(call, pattern, ret);
-    pattern_destroy(owned);
+    bool is_fine = extract(call, &regex, ret);
+    ottl_release_pattern(call, &regex);
     return is_fine;
 }
 
@@ -541,7 +543,8 @@ const struct ottl_function ottl_parse_functions[] = {
      .parameters = extract_patterns_parameters,
      .evaluate = extract_patterns,
      .prepare = prepare_extract_patterns,
-     .release = release_pattern},
+     .release = release_pattern,
+     .spends_by = 1},
     {.name = "ParseInt", .parameters = parse_int_parameters, .evaluate = parse_int},
     {.name = "ParseKeyValue",
      .parameters = parse_key_value_parameters,

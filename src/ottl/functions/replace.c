@@ -15,7 +15,7 @@
 enum { PATTERN_OF_ONE = 1, PATTERN_OF_ALL = 2 };
 
 /* Those that are no literals. */
-enum { REPLACEMENT_BYTES_MAX = 64 * 1024, GLOB_BYTES_MAX = 16 * 1024 };
+enum { REPLACEMENT_BYTES_MAX = 64 * 1024 };
 
 /* What is constant. */
 struct replacing {
@@ -26,12 +26,11 @@ struct replacing {
 
 /* What one call replaces. */
 struct rewriting {
-    const struct pattern *pattern;
+    struct ottl_regex regex;
     const struct pattern_template *form;
     unsigned function; /* the parameter; the next one is its format */
     struct slice *groups;
     size_t groups_count;
-    struct pattern *owned_pattern;
     struct pattern_template *owned_form;
 };
 
@@ -175,6 +174,17 @@ static bool add_replacement(const struct rewriting *rewriting, struct text_build
            text_builder_add(builder, text.data, text.size);
 }
 
+/* The next match at or after `at`. False: *ret_matches is not set. */
+static bool find_from(struct ottl_call *call, const struct rewriting *rewriting, struct slice text,
+                      size_t at, bool *ret_matches)
+{
+    if (!ottl_count_search(call, &rewriting->regex, text.size - at, rewriting->groups_count - 1))
+        return false;
+    *ret_matches = pattern_find_from(rewriting->regex.pattern, text, at, rewriting->groups,
+                                     rewriting->groups_count);
+    return true;
+}
+
 /* As Go's ReplaceAllString: an empty match right behind another one is none. *ret_matches: there is
  * one, and *ret is the new text. */
 static bool rewrite(struct ottl_call *call, const struct rewriting *rewriting, struct slice text,
@@ -185,13 +195,15 @@ static bool rewrite(struct ottl_call *call, const struct rewriting *rewriting, s
     size_t at = 0;
     if (text.size == 0)
         text = slice_of("", 0);
-    *ret_matches =
-        pattern_find_from(rewriting->pattern, text, 0, rewriting->groups, rewriting->groups_count);
-    if (!*ret_matches)
+    bool has_more;
+    if (!find_from(call, rewriting, text, 0, &has_more))
+        return false;
+    *ret_matches = has_more;
+    if (!has_more)
         return true;
     if (!text_builder_init(&builder, call, text.size))
         return false;
-    do {
+    while (has_more) {
         size_t begin = (size_t)(rewriting->groups[0].data - text.data);
         size_t end = begin + rewriting->groups[0].size;
         if (!text_builder_add(&builder, text.data + copied, begin - copied))
@@ -202,8 +214,10 @@ static bool rewrite(struct ottl_call *call, const struct rewriting *rewriting, s
         size_t width = at < text.size ? utf8_size(slice_of(text.data + at, text.size - at)) : 0;
         size_t next = at + (width > 0 ? width : 1);
         at = next > end ? next : end;
-    } while (at <= text.size && pattern_find_from(rewriting->pattern, text, at, rewriting->groups,
-                                                  rewriting->groups_count));
+        has_more = at <= text.size;
+        if (has_more && !find_from(call, rewriting, text, at, &has_more))
+            return false;
+    }
     if (!text_builder_add(&builder, text.data + copied, text.size - copied))
         return false;
     *ret = text_builder_text(&builder);
@@ -216,15 +230,17 @@ static bool begin_rewriting(struct ottl_call *call, unsigned parameter, struct s
 {
     const struct replacing *replacing = call->state;
     *rewriting = (struct rewriting){.function = parameter + 2, .form = replacing->form};
-    if (!ottl_get_pattern(call, parameter, replacing->pattern, &rewriting->pattern,
-                          &rewriting->owned_pattern))
+    if (!ottl_get_pattern(call, parameter, replacing->pattern, false, &rewriting->regex))
         return false;
     if (rewriting->form == NULL) {
         if (has_zero(replacement))
             return ottl_fail(call, "a replacement with a zero byte");
         if (replacement.size > REPLACEMENT_BYTES_MAX)
             return ottl_fail(call, "a replacement of more than %d bytes", REPLACEMENT_BYTES_MAX);
-        rewriting->form = rewriting->owned_form = form_of(rewriting->pattern, replacement);
+        /* Each name in it is looked up among the groups. */
+        if (!ottl_count_search(call, &rewriting->regex, replacement.size, 0))
+            return false;
+        rewriting->form = rewriting->owned_form = form_of(rewriting->regex.pattern, replacement);
     }
     rewriting->groups_count = pattern_template_groups(rewriting->form);
     if (rewriting->groups_count == 0)
@@ -233,10 +249,10 @@ static bool begin_rewriting(struct ottl_call *call, unsigned parameter, struct s
     return rewriting->groups != NULL;
 }
 
-static void end_rewriting(struct rewriting *rewriting)
+static void end_rewriting(struct ottl_call *call, struct rewriting *rewriting)
 {
     pattern_template_destroy(rewriting->owned_form);
-    pattern_destroy(rewriting->owned_pattern);
+    ottl_release_pattern(call, &rewriting->regex);
 }
 
 static bool replace_pattern(struct ottl_call *call, struct ottl_value *ret)
@@ -256,14 +272,20 @@ static bool replace_pattern(struct ottl_call *call, struct ottl_value *ret)
         return true;
     bool is_fine = begin_rewriting(call, PATTERN_OF_ONE, text, &rewriting) &&
                    rewrite(call, &rewriting, ottl_slice(&value), &text, &matches);
-    end_rewriting(&rewriting);
+    end_rewriting(call, &rewriting);
     if (!is_fine || !matches)
         return is_fine;
     value = ottl_string(text);
     return ottl_set(call, 0, &value);
 }
 
-/* A failure of the function leaves the value as it is, unless memory was refused. */
+/* After a failure: whether it ends the call, which failures of functions do not. */
+static bool must_end(struct ottl_call *call, const struct rewriting *rewriting)
+{
+    return call->memory->refused_bytes > 0 || ottl_has_searched_too_long(call, &rewriting->regex);
+}
+
+/* A failure of the function leaves the value as it is. */
 static bool replace_in_values(struct ottl_call *call, const struct rewriting *rewriting,
                               struct ottl_map *map)
 {
@@ -276,7 +298,7 @@ static bool replace_in_values(struct ottl_call *call, const struct rewriting *re
         if (value.type != OTTL_STRING)
             continue;
         if (!rewrite(call, rewriting, ottl_slice(&value), &text, &matches)) {
-            if (call->memory->refused_bytes > 0)
+            if (must_end(call, rewriting))
                 return false;
             continue;
         }
@@ -304,7 +326,7 @@ static bool replace_in_keys(struct ottl_call *call, const struct rewriting *rewr
         bool matches;
         if (!rewrite(call, rewriting, entry.key, &entry.key, &matches)) {
             has_changed = true;
-            if (call->memory->refused_bytes > 0)
+            if (must_end(call, rewriting))
                 break;
             continue;
         }
@@ -331,7 +353,7 @@ static bool replace_in_keys(struct ottl_call *call, const struct rewriting *rewr
     if (!has_changed)
         return is_fine;
     is_fine = is_fine && i == count;
-    for (; i < count; i++) /* memory was refused: the rest stays as it is */
+    for (; i < count; i++) /* memory or time was refused: the rest stays as it is */
         map->entries[kept++] = map->entries[i];
     map->count = kept;
     map->moves++;
@@ -351,7 +373,7 @@ static bool replace_all_patterns(struct ottl_call *call, struct ottl_value *ret)
     bool is_fine = begin_rewriting(call, PATTERN_OF_ALL, text, &rewriting) &&
                    (replacing->is_of_keys ? replace_in_keys(call, &rewriting, map)
                                           : replace_in_values(call, &rewriting, map));
-    end_rewriting(&rewriting);
+    end_rewriting(call, &rewriting);
     return is_fine;
 }
 
@@ -372,23 +394,6 @@ static void release_match(void *state)
     pattern_destroy(state);
 }
 
-static bool get_glob(struct ottl_call *call, const struct pattern **ret, struct pattern **ret_owned)
-{
-    struct slice text;
-    struct error error;
-    *ret = call->state;
-    *ret_owned = NULL;
-    if (*ret != NULL)
-        return true;
-    if (!ottl_get_string(call, PATTERN_OF_ONE, &text))
-        return false;
-    if (text.size > GLOB_BYTES_MAX)
-        return ottl_fail(call, "a pattern of more than %d bytes", GLOB_BYTES_MAX);
-    *ret = *ret_owned = glob_compile(text, &error);
-    return *ret != NULL || ottl_fail(call, "the pattern \"%.*s\" is not valid: %s", (int)text.size,
-                                     (const char *)text.data, error.text);
-}
-
 /* The replacement, or what the function makes of it. */
 static bool get_replacement(struct ottl_call *call, struct slice *ret)
 {
@@ -398,26 +403,38 @@ static bool get_replacement(struct ottl_call *call, struct slice *ret)
             apply_function(call, FUNCTION, "replacement value is not a string", ret));
 }
 
+/* Whether a value is a text that matches. */
+static bool search(struct ottl_call *call, const struct ottl_regex *regex,
+                   const struct ottl_value *value, bool *ret_matches)
+{
+    *ret_matches = false;
+    if (value->type != OTTL_STRING)
+        return true;
+    if (!ottl_count_search(call, regex, value->size, 0))
+        return false;
+    *ret_matches = pattern_matches(regex->pattern, ottl_slice(value));
+    return true;
+}
+
 static bool replace_match(struct ottl_call *call, struct ottl_value *ret)
 {
-    const struct pattern *pattern;
-    struct pattern *owned;
+    struct ottl_regex regex;
     struct ottl_value value;
     struct slice replacement;
+    bool matches = false;
     (void)ret;
-    if (!get_glob(call, &pattern, &owned))
+    if (!ottl_get_pattern(call, PATTERN_OF_ONE, call->state, true, &regex))
         return false;
-    bool is_fine = ottl_get(call, 0, &value) && get_replacement(call, &replacement);
-    bool matches =
-        is_fine && value.type == OTTL_STRING && pattern_matches(pattern, ottl_slice(&value));
-    pattern_destroy(owned);
+    bool is_fine = ottl_get(call, 0, &value) && get_replacement(call, &replacement) &&
+                   search(call, &regex, &value, &matches);
+    ottl_release_pattern(call, &regex);
     if (!matches)
         return is_fine;
     value = ottl_string(replacement);
     return ottl_set(call, 0, &value);
 }
 
-static bool match_values(struct ottl_call *call, const struct pattern *pattern)
+static bool match_values(struct ottl_call *call, const struct ottl_regex *regex)
 {
     struct ottl_map *map;
     struct slice replacement;
@@ -425,9 +442,12 @@ static bool match_values(struct ottl_call *call, const struct pattern *pattern)
         return false;
     for (uint32_t i = 0; i < map->count; i++) {
         struct ottl_value value;
+        bool matches;
         if (!ottl_map_read(map, &map->entries[i], &value))
             return ottl_no_memory(call);
-        if (value.type != OTTL_STRING || !pattern_matches(pattern, ottl_slice(&value)))
+        if (!search(call, regex, &value, &matches))
+            return false;
+        if (!matches)
             continue;
         value = ottl_string(replacement);
         if (!ottl_map_set(map, &map->entries[i], &value))
@@ -438,13 +458,12 @@ static bool match_values(struct ottl_call *call, const struct pattern *pattern)
 
 static bool replace_all_matches(struct ottl_call *call, struct ottl_value *ret)
 {
-    const struct pattern *pattern;
-    struct pattern *owned;
+    struct ottl_regex regex;
     (void)ret;
-    if (!get_glob(call, &pattern, &owned))
+    if (!ottl_get_pattern(call, PATTERN_OF_ONE, call->state, true, &regex))
         return false;
-    bool is_fine = match_values(call, pattern);
-    pattern_destroy(owned);
+    bool is_fine = match_values(call, &regex);
+    ottl_release_pattern(call, &regex);
     return is_fine;
 }
 
@@ -487,24 +506,28 @@ const struct ottl_function ottl_replace_functions[] = {
      .evaluate = replace_pattern,
      .prepare = prepare_pattern,
      .release = release_replacing,
-     .users = OTTL_FOR_TRANSFORM},
+     .users = OTTL_FOR_TRANSFORM,
+     .spends_by = PATTERN_OF_ONE},
     {.name = "replace_all_patterns",
      .parameters = all_patterns_parameters,
      .evaluate = replace_all_patterns,
      .prepare = prepare_all_patterns,
      .release = release_replacing,
-     .users = OTTL_FOR_TRANSFORM},
+     .users = OTTL_FOR_TRANSFORM,
+     .spends_by = PATTERN_OF_ALL},
     {.name = "replace_match",
      .parameters = match_parameters,
      .evaluate = replace_match,
      .prepare = prepare_match,
      .release = release_match,
-     .users = OTTL_FOR_TRANSFORM},
+     .users = OTTL_FOR_TRANSFORM,
+     .spends_by = PATTERN_OF_ONE},
     {.name = "replace_all_matches",
      .parameters = all_matches_parameters,
      .evaluate = replace_all_matches,
      .prepare = prepare_match,
      .release = release_match,
-     .users = OTTL_FOR_TRANSFORM},
+     .users = OTTL_FOR_TRANSFORM,
+     .spends_by = PATTERN_OF_ONE},
     {.name = NULL},
 };

@@ -28,16 +28,16 @@ static void release_pattern(void *state)
 /* nil matches nothing. */
 static bool is_match(struct ottl_call *call, struct ottl_value *ret)
 {
-    const struct pattern *pattern;
-    struct pattern *owned;
+    struct ottl_regex regex;
     struct slice text;
     bool has;
-    if (!ottl_get_pattern(call, 1, call->state, &pattern, &owned))
+    if (!ottl_get_pattern(call, 1, call->state, false, &regex))
         return false;
-    bool is_fine = ottl_get_string_like(call, 0, &text, &has);
+    bool is_fine = ottl_get_string_like(call, 0, &text, &has) &&
+                   (!has || ottl_count_search(call, &regex, text.size, 0));
     if (is_fine)
-        *ret = ottl_bool(has && pattern_matches(pattern, text));
-    pattern_destroy(owned);
+        *ret = ottl_bool(has && pattern_matches(regex.pattern, text));
+    ottl_release_pattern(call, &regex);
     return is_fine;
 }
 
@@ -452,7 +452,8 @@ const struct ottl_function ottl_string_functions[] = {
      .parameters = is_match_parameters,
      .evaluate = is_match,
      .prepare = prepare_is_match,
-     .release = release_pattern},
+     .release = release_pattern,
+     .spends_by = 1},
     {.name = "Concat", .parameters = concat_parameters, .evaluate = concat},
     {.name = "Substring", .parameters = substring_parameters, .evaluate = substring},
     {.name = "Split", .parameters = split_parameters, .evaluate = split},

@@ -1358,6 +1358,227 @@ static void test_copied_prefixes_have_an_end(void **state)
     batch_unref(batch);
 }
 
+/* Spans named after their number below 10, with patterns made of their own. */
+static struct batch *batch_with_patterns(const char *pattern, unsigned spans, bool is_distinct)
+{
+    enum { SPAN_BYTES = 256 };
+    const size_t room = (size_t)SPAN_BYTES * (spans + 1);
+    char *json = mem_alloc(room);
+    size_t size = (size_t)snprintf(json, room, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    for (unsigned i = 0; i < spans; i++)
+        size += (size_t)snprintf(json + size, room - size,
+                                 "%s{\"name\":\"%u\",\"attributes\":[{\"key\":\"p\",\"value\":{"
+                                 "\"stringValue\":\"%s%u\"}}]}",
+                                 i > 0 ? "," : "", i % 10, pattern, is_distinct ? i : 0);
+    snprintf(json + size, room - size, "]}]}]}");
+    struct batch *batch = batch_of(TRACES, json, 0);
+    mem_free(json);
+    return batch;
+}
+
+/* Patterns that spans have: equal ones are compiled once, of others only so many. */
+static void test_patterns_of_records_have_an_end(void **state)
+{
+    (void)state;
+    enum { SPANS = 200 };
+    static const char *const all[][STATEMENTS_MAX] = {
+        {"set(attributes[\"is\"], IsMatch(name, attributes[\"p\"]))"},
+        {"set(attributes[\"is\"], IsMatch(IsMatch(name, attributes[\"p\"]), attributes[\"p\"]))"},
+        {"set(status.message, \"x\") where IsMatch(name, attributes[\"p\"])"},
+        {"replace_pattern(name, attributes[\"p\"], \"x\")"},
+        {"replace_all_patterns(attributes, \"key\", attributes[\"p\"], \"x\")"},
+        {"delete_matching_keys(attributes, attributes[\"p\"])"},
+        {"set(attributes[\"is\"], ExtractPatterns(name, Concat([attributes[\"p\"], \"(?P<a>)\"], "
+         "\"\")))"},
+    };
+    /* Each is worth 1.8 ms. */
+    struct batch *equal = batch_with_patterns("x{0,1000}", SPANS, false);
+    struct batch *distinct = batch_with_patterns("x{0,1000}", SPANS, true);
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, all[i], true, OTTL_IGNORE);
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        struct ottl_result result = ottl_runner_run(&runner, equal);
+        assert_int_equal(result.verdict, OTTL_PASSED);
+        assert_int_equal(failures.count, 0);
+        batch_unref(result.batch);
+        result = ottl_runner_run(&runner, distinct);
+        assert_int_equal(result.verdict, OTTL_PASSED);
+        assert_in_range(failures.count, SPANS - 40, SPANS - 10);
+        assert_non_null(strstr(failures.last, "more than 64 times the request's bytes"));
+        batch_unref(result.batch);
+        runner.lane = lane;
+        result = ottl_runner_run(&runner, distinct);
+        assert_int_equal(result.verdict, OTTL_TOO_LONG);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+    batch_unref(equal);
+    batch_unref(distinct);
+}
+
+/* Each request has a share of its own, however many came before. */
+static void test_requests_have_their_own_share(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 25, TERMS = 30 };
+    /* Each pattern is worth 1.5 ms. */
+    static const char term[] = "IsMatch(\"y\", Concat([\"x{0,1000}%zu$\"], \"\"))%s";
+    char condition[TERMS * sizeof(term)];
+    const char *conditions[STATEMENTS_MAX] = {condition};
+    struct batch *batch = batch_of(TRACES, "{\"resourceSpans\":[{}]}", 0);
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    for (size_t terms = 1; terms <= TERMS; terms += TERMS - 1) {
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        size_t size = 0;
+        for (size_t i = 0; i < terms; i++)
+            size += (size_t)snprintf(condition + size, sizeof(condition) - size, term, i,
+                                     i + 1 < terms ? " or " : "");
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_OTELCOL, conditions, false, OTTL_IGNORE);
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        const unsigned requests = terms == 1 ? REQUESTS : 1;
+        for (unsigned i = 0; i < requests; i++)
+            assert_int_equal(ottl_runner_test_request(&runner, batch), OTTL_FALSE);
+        assert_int_equal(failures.count, terms == 1 ? 0 : 1);
+        runner.lane = lane;
+        assert_int_equal(ottl_runner_test_request(&runner, batch),
+                         terms == 1 ? OTTL_FALSE : OTTL_FAILED);
+        assert_int_equal(runner.is_too_long, terms > 1);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+    batch_unref(batch);
+}
+
+/* Globs are other patterns than the same text, and are kept, too. */
+static void test_globs_of_records(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"is\"], IsMatch(name, attributes[\"p\"]))",
+        "replace_match(name, attributes[\"p\"], \"glob\")",
+        "replace_all_matches(attributes, attributes[\"p\"], \"glob\")"};
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_with_patterns("*", 20, false);
+    struct failures failures = {.count = 0};
+    struct ottl_runner runner;
+    ottl_runner_init(&runner, plan, NULL);
+    runner.on_failure = on_failure;
+    runner.arg = &failures;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(failures.count, 20);
+    assert_non_null(strstr(failures.last, "no argument for repetition operator"));
+    struct buffer *found = json_write_batch(result.batch, NULL);
+    assert_non_null(memmem(found->data, found->size, "{\"name\":\"glob\"", 14));
+    buffer_unref(found);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
+/* A pattern that has many instructions for each byte of a text. */
+static void test_searches_have_an_end(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 60000, KEY_BYTES = 15000, JSON_BYTES = 2 * TEXT_BYTES + KEY_BYTES + 2048 };
+    static const char *const statements[][STATEMENTS_MAX] = {
+        {"set(attributes[\"is\"], IsMatch(name, attributes[\"p\"]))"},
+        {"replace_pattern(name, attributes[\"q\"], \"x\")"},
+        {"replace_all_patterns(attributes, \"value\", attributes[\"q\"], \"x\")"},
+        {"replace_all_patterns(attributes, \"key\", attributes[\"q\"], \"x\")"},
+        {"replace_match(name, attributes[\"g\"], \"x\")"},
+        {"replace_all_matches(attributes, attributes[\"g\"], \"x\")"},
+    };
+    char *json = mem_alloc(JSON_BYTES);
+    char glob[1001];
+    memset(glob, 'a', 1000);
+    glob[1000] = 0;
+    glob[0] = '*';
+    size_t size =
+        (size_t)snprintf(json, JSON_BYTES,
+                         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%0*d\","
+                         "\"attributes\":[{\"key\":\"p\",\"value\":{\"stringValue\":"
+                         "\"(?:0|1)*0(?:0|1){900}2\"}},{\"key\":\"q\",\"value\":{\"stringValue\":"
+                         "\"0.*1|0\"}},{\"key\":\"g\",\"value\":{\"stringValue\":\"%s\"}},"
+                         "{\"key\":\"%0*d\",\"value\":{\"stringValue\":\"%0*d\"}}]}]}]}]}",
+                         TEXT_BYTES, 0, glob, KEY_BYTES, 0, TEXT_BYTES, 0);
+    assert_true(size < JSON_BYTES);
+    struct batch *batch = batch_of(TRACES, json, 0);
+    mem_free(json);
+    for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements[i], true, OTTL_IGNORE);
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, OTTL_PASSED);
+        assert_int_equal(failures.count, 1);
+        assert_non_null(strstr(failures.last, "more than 64 times the request's bytes"));
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+    }
+    batch_unref(batch);
+}
+
+/* Patterns of records may be less than literals. */
+static void test_limits_of_patterns_of_records(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"is\"], IsMatch(name, attributes[\"p\"]))"};
+    char text[1026];
+    memset(text, 'a', 1025);
+    text[1025] = 0;
+    const struct {
+        const char *pattern;
+        const char *error; /* NULL: none */
+    } rows[] = {{"[\\\\pL\\\\pN]+", NULL},
+                {"\\\\pL{100}", "pattern too large"},
+                {text + 1, NULL},
+                {text, "a pattern of more than 1024 bytes"}};
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[2048];
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        snprintf(json, sizeof(json),
+                 "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\",\"attributes\":["
+                 "{\"key\":\"p\",\"value\":{\"stringValue\":\"%s\"}}]}]}]}]}",
+                 rows[i].pattern);
+        struct batch *batch = batch_of(TRACES, json, 0);
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, OTTL_PASSED);
+        assert_int_equal(failures.count, rows[i].error != NULL);
+        if (rows[i].error != NULL)
+            assert_non_null(strstr(failures.last, rows[i].error));
+        batch_unref(result.batch);
+        batch_unref(batch);
+        ottl_runner_fini(&runner);
+    }
+    ottl_plan_destroy(plan);
+}
+
 /* Whatever the time: a long record is for another runner. */
 static void test_long_records_on_a_lane(void **state)
 {
@@ -2128,6 +2349,11 @@ int main(void)
         cmocka_unit_test(test_lane_that_is_held_long),
         cmocka_unit_test(test_shared_keys_have_an_end),
         cmocka_unit_test(test_copied_prefixes_have_an_end),
+        cmocka_unit_test(test_patterns_of_records_have_an_end),
+        cmocka_unit_test(test_requests_have_their_own_share),
+        cmocka_unit_test(test_globs_of_records),
+        cmocka_unit_test(test_searches_have_an_end),
+        cmocka_unit_test(test_limits_of_patterns_of_records),
         cmocka_unit_test(test_long_records_on_a_lane),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
