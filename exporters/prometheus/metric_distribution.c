@@ -274,14 +274,14 @@ static struct sides sides_of(const struct metric_distribution *before,
     return sides;
 }
 
-static void sides_add(const struct side *sides, int64_t first, struct metric_buckets *buckets)
+/* first: the index of the first of the buckets, whose offset may be too narrow for it. */
+static void side_add(const struct side *side, int64_t first, struct metric_buckets *buckets)
 {
-    for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < sides[i].count; k++) {
-            int64_t index = side_index(&sides[i], k);
-            if (index >= sides[i].from)
-                buckets->counts[index - first] += sides[i].counts[k];
-        }
+    for (size_t i = 0; i < side->count; i++) {
+        int64_t index = side_index(side, i);
+        if (index >= side->from)
+            buckets->counts[index - first] += side->counts[i];
+    }
 }
 
 static struct metric_distribution *sum_exponential(const struct metric_distribution *before,
@@ -304,9 +304,33 @@ static struct metric_distribution *sum_exponential(const struct metric_distribut
     sum->positive.count = sizes->positive;
     sum->negative.offset = (int32_t)sides.negative_first;
     sum->negative.count = sizes->negative;
-    sides_add(sides.positive, sides.positive_first, &sum->positive);
-    sides_add(sides.negative, sides.negative_first, &sum->negative);
+    for (size_t i = 0; i < 2; i++) {
+        side_add(&sides.positive[i], sides.positive_first, &sum->positive);
+        side_add(&sides.negative[i], sides.negative_first, &sum->negative);
+    }
     return sum;
+}
+
+bool metric_distribution_add(struct metric_distribution *before,
+                             const struct metric_distribution *after)
+{
+    assert(before->kind == after->kind && before->refs == 1);
+    if (before->kind != METRIC_EXPONENTIAL || before->exemplars_count > 0)
+        return false;
+    const struct sides sides = sides_of(before, after);
+    if (sides.scale != before->scale || sides.threshold != before->zero_threshold ||
+        sides.positive_first != before->positive.offset ||
+        sides.sizes.positive != before->positive.count ||
+        sides.negative_first != before->negative.offset ||
+        sides.sizes.negative != before->negative.count)
+        return false;
+    before->zero_count += after->zero_count + side_zeros(&sides.positive[1]);
+    before->count += after->count;
+    before->has_sum = before->has_sum && after->has_sum;
+    before->sum = before->has_sum ? before->sum + after->sum : 0;
+    side_add(&sides.positive[1], sides.positive_first, &before->positive);
+    side_add(&sides.negative[1], sides.negative_first, &before->negative);
+    return true;
 }
 
 bool metric_distribution_stays(const struct metric_distribution *before,

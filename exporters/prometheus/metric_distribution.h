@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a series keeps of a data point besides a number: buckets, quantiles, exemplars. Immutable
- * once made. Counted, under the lock of the store that it lies in. */
+/* What a series keeps of a data point besides a number: buckets, quantiles, exemplars. Counted,
+ * under the lock of the store that it lies in; with more than one reference it never changes. */
 #pragma once
 
 #include <stdbool.h>
@@ -70,6 +70,11 @@ bool metric_distribution_stays(const struct metric_distribution *before,
 bool metric_distribution_measure_sum(const struct metric_distribution *before,
                                      const struct metric_distribution *after, bool is_after_newer,
                                      struct metric_distribution_sizes *ret_sizes);
+/* Adds in place, if what was before has the scale, the threshold and the buckets of the sum, which
+ * has a measure. before: with one reference. Takes time for `after` alone. False: nothing was
+ * added. */
+bool metric_distribution_add(struct metric_distribution *before,
+                             const struct metric_distribution *after);
 /* Takes time for both. sizes: those measured. NULL: no memory. */
 struct metric_distribution *metric_distribution_sum(const struct metric_distribution *before,
                                                     const struct metric_distribution *after,

@@ -28,6 +28,11 @@ enum { COST_MAX = 4096, COST_BYTES = 512, LABEL_COST_BYTES = 32, SERIES_COST = 5
  * and no client of Prometheus takes such names. */
 enum { METRIC_NAME_BYTES_MAX = 4096 };
 
+/* Buckets that deltas are added to in a copy, in times of the request; and what may be in any case:
+ * 13 000 sums of 320 buckets. */
+#define SUM_COPY_FACTOR_MAX ((uint64_t)64)
+#define SUM_COPY_BYTES_MIN  ((uint64_t)32 << 20)
+
 /* So many series, or places of a table, are gone through at once: a millisecond or two. */
 enum { PIECE_MAX = 8192 };
 
@@ -306,6 +311,8 @@ struct metric_addition {
     uint64_t now_ns;
     struct metric_store_losses losses;
     size_t cost; /* of the piece at hand so far */
+    uint64_t request_bytes;
+    uint64_t copied_bytes; /* of buckets */
     struct metric_items resources;
     struct resource_view resource;
     struct metric_items scopes;
@@ -786,8 +793,21 @@ static struct metric_distribution *distribution_read(struct metric_addition *add
     return distribution;
 }
 
-/* What the old one is after a delta: it takes its place. A point of few bytes may be added to many
- * buckets. NULL: no memory. */
+/* Whether the request may copy so many more buckets. */
+static bool may_copy(struct metric_addition *addition,
+                     const struct metric_distribution_sizes *sizes)
+{
+    const uint64_t bytes =
+        addition->copied_bytes + (sizes->positive + sizes->negative) * sizeof(uint64_t);
+    if (bytes > SUM_COPY_BYTES_MIN &&
+        (bytes - SUM_COPY_BYTES_MIN) / SUM_COPY_FACTOR_MAX > addition->request_bytes)
+        return false;
+    addition->copied_bytes = bytes;
+    return true;
+}
+
+/* What the old one is after a delta: it takes its place, and is the old one itself where it can be.
+ * A point of few bytes may be added to many buckets. NULL: no memory, or too many are copied. */
 static struct metric_distribution *distribution_add(struct metric_addition *addition,
                                                     struct metric_distribution *old,
                                                     const struct metric_distribution *delta,
@@ -800,6 +820,12 @@ static struct metric_distribution *distribution_add(struct metric_addition *addi
         return old;
     }
     if (!metric_distribution_measure_sum(old, delta, is_delta_newer, &sizes))
+        return NULL;
+    if (old->refs == 1 && metric_distribution_add(old, delta)) {
+        old->refs++;
+        return old;
+    }
+    if (!may_copy(addition, &sizes))
         return NULL;
     const size_t bytes = metric_distribution_bytes(&sizes);
     if (!has_room(store, bytes, old->bytes + delta->bytes) || !charge_beyond(store, bytes))
@@ -1020,6 +1046,8 @@ struct metric_addition *metric_addition_create(struct metric_store *store, struc
     struct metric_addition *addition = mem_alloc(sizeof(*addition));
     addition->store = store;
     addition->now_ns = now_ns;
+    addition->request_bytes = request.size;
+    addition->copied_bytes = 0;
     addition->losses = (struct metric_store_losses){.reason = NULL};
     addition->resources = metric_items_of(request, 1);
     addition->scopes = addition->metrics = addition->points = none;

@@ -143,14 +143,12 @@ static void end_scrape(struct fixture *fixture, struct metric_snapshot *snapshot
 }
 
 /* The caller frees it; scraped_bytes is its size. NULL: no memory. */
-static char *scrape(struct fixture *fixture, enum exposition_form form)
+static char *finish_scrape(struct fixture *fixture, struct metric_snapshot *snapshot,
+                           enum exposition_form form)
 {
     const struct exposition_format format = {.form = form, .escaping = ESCAPING_UNDERSCORES};
     struct exposition exposition;
     char *text = NULL;
-    struct metric_snapshot *snapshot = begin_scrape(fixture);
-    if (snapshot == NULL)
-        return NULL;
     exposition_init(&exposition, &format, NULL);
     metric_snapshot_write(snapshot, &exposition);
     if (!exposition.has_failed) {
@@ -163,6 +161,13 @@ static char *scrape(struct fixture *fixture, enum exposition_form form)
     exposition_fini(&exposition);
     end_scrape(fixture, snapshot);
     return text;
+}
+
+/* The same. */
+static char *scrape(struct fixture *fixture, enum exposition_form form)
+{
+    struct metric_snapshot *snapshot = begin_scrape(fixture);
+    return snapshot != NULL ? finish_scrape(fixture, snapshot, form) : NULL;
 }
 
 static void expect(struct fixture *fixture, enum exposition_form form, const char *expected)
@@ -508,7 +513,103 @@ static void a_zero_threshold_swallows_buckets(void **state)
     }
 }
 
-/* A metric of delta points: one with so many buckets, then small ones that are added to it. */
+/* What is shown of a sum once a delta is added; the caller frees it. is_held: while a snapshot has
+ * the sum, which makes the store copy what it would add in place otherwise. */
+static char *sum_with(const char *delta, bool is_held, uint64_t *ret_tries)
+{
+    char json[1024];
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture,
+        METRICS_OF("", EXPONENTIAL("e", "1",
+                                   POINT("1", "5",
+                                         "\"count\":\"22\",\"sum\":3,\"zeroCount\":\"1\","
+                                         "\"zeroThreshold\":0.5,\"positive\":{\"offset\":1,"
+                                         "\"bucketCounts\":[\"1\",\"2\",\"3\"]},\"negative\":{"
+                                         "\"offset\":5,\"bucketCounts\":[\"4\",\"5\",\"6\"]}"))));
+    snprintf(json, sizeof(json), METRICS_OF("", EXPONENTIAL("e", "1", POINT("5", "6", "%s"))),
+             delta);
+    char *before = scrape(&fixture, EXPOSITION_PROTOBUF);
+    const size_t before_bytes = scraped_bytes;
+    struct metric_snapshot *held = is_held ? begin_scrape(&fixture) : NULL;
+    const uint64_t tries = mem_tries();
+    assert_int_equal(add(&fixture, json).no_room, 0);
+    *ret_tries = mem_tries() - tries;
+    if (held != NULL) {
+        char *shown = finish_scrape(&fixture, held, EXPOSITION_PROTOBUF);
+        assert_int_equal(scraped_bytes, before_bytes);
+        assert_memory_equal(shown, before, before_bytes);
+        free(shown);
+    }
+    free(before);
+    char *after = scrape(&fixture, EXPOSITION_PROTOBUF);
+    assert_non_null(after);
+    close_store(&fixture);
+    return after;
+}
+
+static void deltas_add_up_in_place_and_in_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *delta;
+        bool is_in_place;
+    } cases[] = {
+        {"\"count\":\"1\",\"sum\":2,\"positive\":{\"offset\":2,\"bucketCounts\":[\"1\"]}", true},
+        {"\"count\":\"3\",\"sum\":2,\"zeroCount\":\"1\",\"negative\":{\"offset\":6,"
+         "\"bucketCounts\":[\"1\",\"1\"]}",
+         true},
+        {"\"count\":\"6\",\"scale\":2,\"positive\":{\"offset\":4,\"bucketCounts\":[\"1\",\"2\","
+         "\"3\"]}",
+         true},
+        {"\"count\":\"3\",\"scale\":1,\"positive\":{\"offset\":2,\"bucketCounts\":[\"1\",\"2\"]}",
+         true},
+        /* The threshold swallows it. */
+        {"\"count\":\"1\",\"positive\":{\"offset\":-2,\"bucketCounts\":[\"1\"]}", true},
+        {"\"sum\":1", true},
+        {"\"flags\":0", true},
+        /* Buckets before and behind, another scale, another threshold. */
+        {"\"count\":\"1\",\"positive\":{\"offset\":0,\"bucketCounts\":[\"1\"]}", false},
+        {"\"count\":\"1\",\"positive\":{\"offset\":4,\"bucketCounts\":[\"1\"]}", false},
+        {"\"count\":\"1\",\"negative\":{\"offset\":4,\"bucketCounts\":[\"1\"]}", false},
+        {"\"count\":\"1\",\"negative\":{\"offset\":8,\"bucketCounts\":[\"1\"]}", false},
+        {"\"count\":\"1\",\"scale\":-1,\"positive\":{\"offset\":0,\"bucketCounts\":[\"1\"]}",
+         false},
+        {"\"zeroThreshold\":0.625", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t tries;
+        uint64_t held_tries;
+        char *shown = sum_with(cases[i].delta, false, &tries);
+        const size_t bytes = scraped_bytes;
+        char *held_shown = sum_with(cases[i].delta, true, &held_tries);
+        assert_int_equal(scraped_bytes, bytes);
+        assert_memory_equal(held_shown, shown, bytes);
+        assert_int_equal(tries + cases[i].is_in_place, held_tries);
+        free(shown);
+        free(held_shown);
+    }
+}
+
+/* Of one with exemplars a delta leaves none. */
+static void a_delta_leaves_no_exemplars(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1",
+                                             POINT("1", "5",
+                                                   "\"exemplars\":[{\"asDouble\":1,"
+                                                   "\"spanId\":\"0102030405060708\"}]"))));
+    const uint64_t bytes = metric_store_figures(fixture.store).bytes;
+    add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1", POINT("5", "6", "\"flags\":0"))));
+    assert_true(metric_store_figures(fixture.store).bytes < bytes);
+    close_store(&fixture);
+}
+
+/* A metric of delta points: one with so many buckets, then small ones that are added to copies of
+ * it, since each has another zero threshold. */
 static char *deltas_of_many_buckets(unsigned buckets, unsigned points)
 {
     char *json;
@@ -523,7 +624,10 @@ static char *deltas_of_many_buckets(unsigned buckets, unsigned points)
         fputs(i > 0 ? ",\"1\"" : "\"1\"", out);
     fputs("]}", out);
     for (unsigned i = 0; i < points; i++)
-        fputs("},{\"startTimeUnixNano\":\"5\",\"timeUnixNano\":\"5\"", out);
+        fprintf(out,
+                "},{\"startTimeUnixNano\":\"5\",\"timeUnixNano\":\"5\","
+                "\"zeroThreshold\":%ue-300",
+                i + 1);
     fputs("}]}}]}]}]}", out);
     fclose(out);
     return json;
@@ -541,6 +645,23 @@ static void a_point_costs_the_buckets_that_it_is_added_to(void **state)
     struct metric_store_losses losses = add(&fixture, json);
     assert_int_equal(losses.unusable + losses.no_room, 0);
     assert_true(pieces - before >= PIECES_MIN);
+    free(json);
+    close_store(&fixture);
+}
+
+/* Of a request; the next one may copy again. */
+static void copies_of_buckets_have_a_limit(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 16000, POINTS = 1000, COPIES_MIN = 262, COPIES_MAX = 300 };
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    char *json = deltas_of_many_buckets(BUCKETS, POINTS);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t lost = add(&fixture, json).no_room;
+        assert_in_range(lost, POINTS - COPIES_MAX, POINTS - COPIES_MIN);
+        expire(&fixture, UINT64_MAX);
+    }
     free(json);
     close_store(&fixture);
 }
@@ -1380,8 +1501,11 @@ int main(void)
         cmocka_unit_test(settings_decide_about_labels),
         cmocka_unit_test(exemplars_are_shown_in_openmetrics),
         cmocka_unit_test(deltas_of_exponential_histograms_add_up),
+        cmocka_unit_test(deltas_add_up_in_place_and_in_copies),
+        cmocka_unit_test(a_delta_leaves_no_exemplars),
         cmocka_unit_test(a_zero_threshold_swallows_buckets),
         cmocka_unit_test(a_point_costs_the_buckets_that_it_is_added_to),
+        cmocka_unit_test(copies_of_buckets_have_a_limit),
         cmocka_unit_test(late_deltas_with_other_bounds_copy_nothing),
         cmocka_unit_test(counts_of_exponential_histograms_may_wrap),
         cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
