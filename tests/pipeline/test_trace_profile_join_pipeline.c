@@ -333,6 +333,11 @@ static void wrong_settings_are_reported(void **state)
 static void offer_within_budgets(const char *keys, const struct sketch_sample *many, size_t count)
 {
     enum { FREE_STEPS = 19, STEP_MIB = 3 };
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = count, .samples = many};
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
     uint64_t unenriched = 0;
     for (unsigned step = 1; step < FREE_STEPS; step++) {
         char yaml[1024];
@@ -349,7 +354,7 @@ static void offer_within_budgets(const char *keys, const struct sketch_sample *m
         const uint64_t limit = budget_limit(budget);
         uint64_t taken = limit - budget_used(budget) - (uint64_t)STEP_MIB * step * MIB;
         budget_take(budget, taken);
-        join_offer_samples(h, 0, "service.name=shop", many, count);
+        harness_offer_bytes(h, 0, PROFILES, request, count);
         assert_in_range(harness_budget_peak(h), 0, limit + MIB / 2);
         budget_return(budget, taken);
         unenriched = join_metric(h, JOIN_METRIC "unenriched_samples{");
@@ -357,6 +362,7 @@ static void offer_within_budgets(const char *keys, const struct sketch_sample *m
         harness_destroy(h);
     }
     assert_int_equal(unenriched, 0);
+    mem_free((void *)(uintptr_t)request.data);
 }
 
 /* Each label that names a span becomes a link. */
