@@ -200,10 +200,13 @@ uint64_t pattern_cost(struct slice text)
 {
     uint64_t cost = create_cost + text.size * byte_cost;
     for (size_t i = 0; i + 1 < text.size; i++) {
-        if (text.data[i] == '\\' && (text.data[i + 1] == 'p' || text.data[i + 1] == 'P'))
-            cost += class_cost;
         if (text.data[i] == '{')
             cost += repeats_at(text, i + 1) * repeat_cost;
+        if (text.data[i] != '\\')
+            continue;
+        i++; /* what follows means something else, or itself */
+        if (text.data[i] == 'p' || text.data[i] == 'P')
+            cost += class_cost;
     }
     return cost;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns made of texts that records have. They are kept until the batch ends, so that each of
- * equal texts is compiled once. One thread. */
+/* Patterns made of texts that records have. A few are kept until the batch ends: equal texts are
+ * compiled once as long as no more than that take turns. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,8 @@ struct ottl_made_pattern {
 
 /* Zero-initialized. */
 struct ottl_patterns {
-    struct ottl_made_pattern kept[4]; /* those used last */
-    unsigned next;                    /* which one makes room */
+    struct ottl_made_pattern kept[16]; /* those used last */
+    unsigned next;                     /* which one makes room */
 };
 
 /* Takes the pattern of a text out. False: there is none. */

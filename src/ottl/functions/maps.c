@@ -100,6 +100,8 @@ static bool count_keys(struct ottl_call *call, const struct ottl_regex *regex,
                        const struct ottl_map *map)
 {
     size_t bytes = 0;
+    if (regex->made.pattern == NULL)
+        return true;
     for (uint32_t i = 0; i < map->count; i++)
         bytes += map->entries[i].key.size;
     return ottl_count_search(call, regex, bytes, 0);

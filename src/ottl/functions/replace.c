@@ -174,15 +174,23 @@ static bool add_replacement(const struct rewriting *rewriting, struct text_build
            text_builder_add(builder, text.data, text.size);
 }
 
-/* The next match at or after `at`. False: *ret_matches is not set. */
+/* The next match at or after `at`. False: *ret_matches is not set. A plain text is looked for up to
+ * the end of the match, other patterns may have to look at all that follows. */
 static bool find_from(struct ottl_call *call, const struct rewriting *rewriting, struct slice text,
                       size_t at, bool *ret_matches)
 {
-    if (!ottl_count_search(call, &rewriting->regex, text.size - at, rewriting->groups_count - 1))
+    const struct ottl_regex *regex = &rewriting->regex;
+    const struct slice *match = &rewriting->groups[0];
+    const size_t groups = rewriting->groups_count - 1;
+    const bool is_plain = ottl_regex_is_plain(regex);
+    size_t searched = text.size - at;
+    if (!is_plain && !ottl_count_search(call, regex, searched, groups))
         return false;
-    *ret_matches = pattern_find_from(rewriting->regex.pattern, text, at, rewriting->groups,
-                                     rewriting->groups_count);
-    return true;
+    *ret_matches =
+        pattern_find_from(regex->pattern, text, at, rewriting->groups, rewriting->groups_count);
+    if (is_plain && *ret_matches)
+        searched = (size_t)(match->data + match->size - (text.data + at));
+    return !is_plain || ottl_count_search(call, regex, searched, groups);
 }
 
 /* As Go's ReplaceAllString: an empty match right behind another one is none. *ret_matches: there is

@@ -1424,6 +1424,37 @@ static void test_patterns_of_records_have_an_end(void **state)
     batch_unref(distinct);
 }
 
+/* A plain text that a record has may be replaced any number of times. */
+static void test_plain_texts_of_records_are_searched_once(void **state)
+{
+    (void)state;
+    enum { COMMAS = 10000 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "replace_pattern(name, attributes[\"p\"], \"x\")"};
+    char *json = mem_alloc(COMMAS + 200);
+    char commas[COMMAS + 1];
+    memset(commas, ',', COMMAS);
+    commas[COMMAS] = '\0';
+    snprintf(json, COMMAS + 200,
+             "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\",\"attributes\":["
+             "{\"key\":\"p\",\"value\":{\"stringValue\":\",\"}}]}]}]}]}",
+             commas);
+    struct batch *batch = batch_of(TRACES, json, 0);
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_PROPAGATE);
+    struct ottl_runner runner;
+    ottl_runner_init(&runner, plan, NULL);
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    struct slice bytes = joined_parts(result.batch);
+    assert_null(memmem(bytes.data, bytes.size, ",,", 2));
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+    mem_free(json);
+}
+
 /* Each request has a share of its own, however many came before. */
 static void test_requests_have_their_own_share(void **state)
 {
@@ -2350,6 +2381,7 @@ int main(void)
         cmocka_unit_test(test_shared_keys_have_an_end),
         cmocka_unit_test(test_copied_prefixes_have_an_end),
         cmocka_unit_test(test_patterns_of_records_have_an_end),
+        cmocka_unit_test(test_plain_texts_of_records_are_searched_once),
         cmocka_unit_test(test_requests_have_their_own_share),
         cmocka_unit_test(test_globs_of_records),
         cmocka_unit_test(test_searches_have_an_end),
