@@ -53,6 +53,7 @@ struct attempt {
     struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
     uint64_t wanted;           /* items that the walk finds, counted in mode otlp only */
     bool has_wanted;           /* the same */
+    uint64_t addresses_bytes;  /* of files that were posted */
     unsigned in_flight;        /* posts */
     bool is_opened;            /* the batch is in one piece, and the walk open */
     bool is_helped; /* the helper opens it or finds the next part, and alone uses walk, series,
@@ -493,7 +494,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         uint64_t time_ns = own_ns != 0 ? time_of(attempt) : 0;
         ingest.time_ns = time_ns != own_ns ? time_ns : 0;
         is_filled = pyroscope_form_upload(form, &ingest, &changed);
-        walk->conversion.work += form->target != NULL ? form->target->size : 0;
+        attempt->addresses_bytes += form->target != NULL ? form->target->size : 0;
     }
     budget_end_export();
     counter_add(&counters->changed_labels, changed);
@@ -520,7 +521,9 @@ static void on_helped(struct helper_work *work)
 
 static uint64_t work_of(const struct attempt *attempt)
 {
-    return attempt->is_opened ? otlp_to_pprof_work(&attempt->walk.conversion) : 0;
+    return attempt->is_opened
+               ? otlp_to_pprof_work(&attempt->walk.conversion) + attempt->addresses_bytes
+               : 0;
 }
 
 /* Posts until enough are in flight; ends the attempt after the last response. */

@@ -170,13 +170,15 @@ static void find_origin(struct pyroscope_series *series, const struct pyroscope_
     struct pyroscope_origin *origin = &series->origin;
     const uint64_t again_max =
         AGAIN_GROWTH_MAX * (uint64_t)source->dictionary->request.size + AGAIN_BYTES_MORE;
-    struct slice label_names = slice_of(NULL, 0);
-    if (source->label_names.size > 0 && origin->again_bytes <= again_max)
-        label_names = source->label_names;
-    series->left_out += label_names.size < source->label_names.size;
-    bool are_names_known = origin->is_known && is_same(origin->label_names, label_names);
+    bool are_names_known = origin->is_known && is_same(origin->label_names, source->label_names);
     bool is_resource_known = origin->is_known && is_same(origin->resource, source->resource);
     bool is_scope_known = origin->is_known && is_same(origin->scope, source->scope);
+    struct slice label_names = source->label_names;
+    if (!are_names_known && origin->again_bytes > again_max) {
+        label_names = slice_of(NULL, 0);
+        series->left_out += source->label_names.size > 0;
+        are_names_known = origin->label_names.size == 0;
+    }
     if (!are_names_known) {
         origin->again_bytes += label_names.size;
         origin->again_bytes += is_resource_known ? source->resource.size : 0;
