@@ -105,11 +105,6 @@ bool ottl_count_made_search(struct ottl_call *call, const struct ottl_regex *reg
                                 (1 + groups / GROUPS_PER_STEP));
 }
 
-bool ottl_regex_is_plain(const struct ottl_regex *regex)
-{
-    return regex->made.pattern != NULL && pattern_steps(regex->pattern) == 1;
-}
-
 /* Once nothing is left, to spend nothing fails, too. */
 bool ottl_has_searched_too_long(struct ottl_call *call, const struct ottl_regex *regex)
 {

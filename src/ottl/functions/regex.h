@@ -50,7 +50,5 @@ static inline bool ottl_count_search(struct ottl_call *call, const struct ottl_r
     return regex->made.pattern == NULL || ottl_count_made_search(call, regex, bytes, groups);
 }
 
-/* Whether the pattern, if it is a text of a record, stands for itself alone. */
-bool ottl_regex_is_plain(const struct ottl_regex *regex);
 /* After a failure: whether that was the reason, which then is the error again. */
 bool ottl_has_searched_too_long(struct ottl_call *call, const struct ottl_regex *regex);

@@ -174,15 +174,16 @@ static bool add_replacement(const struct rewriting *rewriting, struct text_build
            text_builder_add(builder, text.data, text.size);
 }
 
-/* The next match at or after `at`. False: *ret_matches is not set. A plain text is looked for up to
- * the end of the match, other patterns may have to look at all that follows. */
-static bool find_from(struct ottl_call *call, const struct rewriting *rewriting, struct slice text,
-                      size_t at, bool *ret_matches)
+/* For a pattern that is a text of a record: what it takes is counted. A plain text is looked for up
+ * to the end of the match, other patterns may have to look at all that follows. */
+static __attribute__((noinline)) bool find_counted(struct ottl_call *call,
+                                                   const struct rewriting *rewriting,
+                                                   struct slice text, size_t at, bool *ret_matches)
 {
     const struct ottl_regex *regex = &rewriting->regex;
     const struct slice *match = &rewriting->groups[0];
     const size_t groups = rewriting->groups_count - 1;
-    const bool is_plain = ottl_regex_is_plain(regex);
+    const bool is_plain = pattern_steps(regex->pattern) == 1;
     size_t searched = text.size - at;
     if (!is_plain && !ottl_count_search(call, regex, searched, groups))
         return false;
@@ -191,6 +192,17 @@ static bool find_from(struct ottl_call *call, const struct rewriting *rewriting,
     if (is_plain && *ret_matches)
         searched = (size_t)(match->data + match->size - (text.data + at));
     return !is_plain || ottl_count_search(call, regex, searched, groups);
+}
+
+/* The next match at or after `at`. False: *ret_matches is not set. */
+static inline bool find_from(struct ottl_call *call, const struct rewriting *rewriting,
+                             struct slice text, size_t at, bool *ret_matches)
+{
+    if (rewriting->regex.made.pattern != NULL)
+        return find_counted(call, rewriting, text, at, ret_matches);
+    *ret_matches = pattern_find_from(rewriting->regex.pattern, text, at, rewriting->groups,
+                                     rewriting->groups_count);
+    return true;
 }
 
 /* As Go's ReplaceAllString: an empty match right behind another one is none. *ret_matches: there is
