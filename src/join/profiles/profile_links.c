@@ -24,9 +24,6 @@
 enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
 enum { SCOPE_PROFILES = 2, ITEMS_FIRST = 64 };
 
-/* Of an entry that names a span, which is read for each sample that has it. No id takes more. */
-enum { ID_ENTRY_BYTES_MAX = 128 };
-
 /* Room for links at first, room that is made for the expected ones at most, and their limit. */
 enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
 
@@ -403,9 +400,7 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
         for (size_t k = 0; k < settings->attributes_count; k++)
             if (slice_equal(key, settings->attributes[k].name))
                 role->fills |= (uint16_t)(1u << k);
-        role->names_span = profile_entry_at(from, PROFILE_ATTRIBUTES, profile_index_of(i)).size <=
-                               ID_ENTRY_BYTES_MAX &&
-                           correlation_take_attribute(&none, from, profile_index_of(i));
+        role->names_span = correlation_take_attribute(&none, from, profile_index_of(i));
         if (settings->uses_window)
             thread_facts_take(&role->thread, key, attribute.value);
         links->names_spans |= role->names_span;

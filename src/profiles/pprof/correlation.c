@@ -14,6 +14,7 @@ enum {
     TRACE_BYTES = 16,
     SPAN_BYTES = 8,
     DECIMAL_BYTES_MAX = 64, /* more digits than 64 bits have: some senders pad with zeros */
+    ENTRY_BYTES_MAX = 128,  /* more than any attribute with an id takes */
 };
 
 enum id_form { TRACE_HEX, SPAN_HEX, SPAN_DECIMAL };
@@ -149,6 +150,9 @@ bool correlation_take_attribute(struct correlation *correlation,
                                 const struct profile_dictionary *dictionary,
                                 struct profile_index index)
 {
+    /* Any number of samples may have it, and it is read for each. */
+    if (profile_entry_at(dictionary, PROFILE_ATTRIBUTES, index).size > ENTRY_BYTES_MAX)
+        return false;
     struct profile_attribute attribute = profile_attribute_at(dictionary, index);
     if (attribute.value.data == NULL || !profile_has(dictionary, PROFILE_STRINGS, attribute.key))
         return false;

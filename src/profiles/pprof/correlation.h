@@ -28,7 +28,7 @@ bool correlation_take_number(struct correlation *correlation, struct slice key, 
 /* The same for the bytes of an id. */
 bool correlation_take_bytes(struct correlation *correlation, struct slice key, struct slice bytes);
 /* The same for an entry of a dictionary's attribute table, of any of these types or a list of one.
- */
+ * False for long ones, whatever they say: it takes bounded time. */
 bool correlation_take_attribute(struct correlation *correlation,
                                 const struct profile_dictionary *dictionary,
                                 struct profile_index index);

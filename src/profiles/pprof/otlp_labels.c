@@ -18,8 +18,7 @@ enum {
     LABEL_BYTES_MAX = 48, /* with its message around it */
     NAMES_ARENA_BYTES_MAX = OTLP_LABEL_NAMES_MAX * (OTLP_LABEL_NAME_BYTES_MAX + 64),
     VALUE_ARENA_BYTES_MAX = 4 << 20,
-    ID_ENTRY_BYTES_MAX = 1024, /* more than any attribute with an id takes */
-    JSON_EXPANSION_MAX = 6,    /* a byte may become an escape */
+    JSON_EXPANSION_MAX = 6, /* a byte may become an escape */
     ID_LABELS_MAX = 2,
 };
 
@@ -174,8 +173,7 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
         if (slice_equal_text(key, rules->drops[i]))
             return KIND_SKIPPED;
     struct correlation ids = {.has_span = false};
-    if (rules->lifts_ids && entry_bytes(labels, index) <= ID_ENTRY_BYTES_MAX &&
-        correlation_take_attribute(&ids, dictionary, index))
+    if (rules->lifts_ids && correlation_take_attribute(&ids, dictionary, index))
         return KIND_ID;
     enum otlp_name_form form = rules->has_plain_names ? OTLP_NAME_PLAIN
                                : rules->keeps_dots    ? OTLP_NAME_AS_IT_IS
