@@ -261,11 +261,11 @@ uint64_t daemon_cpu_ns(const struct daemon *daemon)
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
-uint64_t daemon_lane_cpu_ns(const struct daemon *daemon)
+uint64_t thread_cpu_ns(pid_t process, pid_t thread)
 {
     char path[64];
     unsigned long long cpu_ns = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)daemon->pid, (int)daemon->pid);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)process, (int)thread);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return 0;

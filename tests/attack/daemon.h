@@ -33,8 +33,8 @@ bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX]);
 /* CPU time that it has used. */
 uint64_t daemon_cpu_ns(const struct daemon *daemon);
-/* The same of lane 0 alone, which runs on the first thread. */
-uint64_t daemon_lane_cpu_ns(const struct daemon *daemon);
+/* The same of one of its threads; lane 0 runs on the first, whose id is that of the process. */
+uint64_t thread_cpu_ns(pid_t process, pid_t thread);
 /* Time that its threads were ready to run and had no CPU, on a busy machine. */
 uint64_t daemon_starved_ns(const struct daemon *daemon);
 /* The same of a process by its directory in /proc. */

@@ -27,7 +27,7 @@ enum { THREADS_MAX = 256, LATE_LOOKS = 64 };
 
 /* A thread without an event loop. */
 struct worker {
-    unsigned long id; /* 0: free */
+    pid_t id;         /* 0: free */
     uint64_t rest_ns; /* its CPU time when it was last seen to rest */
     uint64_t bytes;   /* that had been sent then */
 };
@@ -75,25 +75,11 @@ void threads_begin(struct threads *threads)
     threads->looks = 0;
 }
 
-static uint64_t cpu_ns(pid_t daemon, unsigned long thread)
-{
-    char path[64];
-    unsigned long long ns = 0;
-    snprintf(path, sizeof(path), "/proc/%d/task/%lu/schedstat", (int)daemon, thread);
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%llu", &ns) != 1)
-        ns = 0;
-    fclose(file);
-    return ns;
-}
-
-static bool rests(pid_t daemon, unsigned long thread)
+static bool rests(pid_t daemon, pid_t thread)
 {
     char path[64];
     char state = 'S';
-    snprintf(path, sizeof(path), "/proc/%d/task/%lu/stat", (int)daemon, thread);
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)daemon, (int)thread);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return true;
@@ -110,7 +96,7 @@ static uint64_t turn_ns(struct turn_watch_slot *slot, pid_t daemon)
     uint64_t began_ns = atomic_load(&slot->began_ns);
     if (began_ns == 0)
         return longest_ns;
-    uint64_t now_ns = cpu_ns(daemon, atomic_load(&slot->thread));
+    uint64_t now_ns = thread_cpu_ns(daemon, (pid_t)atomic_load(&slot->thread));
     bool is_same = atomic_load(&slot->began_ns) == began_ns;
     uint64_t spent_ns = is_same && now_ns > began_ns ? now_ns - began_ns : 0;
     return spent_ns > longest_ns ? spent_ns : longest_ns;
@@ -133,16 +119,16 @@ static bool check_turns(struct threads *threads, pid_t daemon, uint64_t bytes,
     return true;
 }
 
-static bool has_event_loop(const struct threads *threads, unsigned long thread)
+static bool has_event_loop(const struct threads *threads, pid_t thread)
 {
     for (unsigned i = 0; i < TURN_WATCH_SLOTS; i++)
-        if (atomic_load(&threads->slots[i].thread) == thread)
+        if ((pid_t)atomic_load(&threads->slots[i].thread) == thread)
             return true;
     return false;
 }
 
 /* NULL: there are too many. */
-static struct worker *worker_of(struct threads *threads, unsigned long thread)
+static struct worker *worker_of(struct threads *threads, pid_t thread)
 {
     for (unsigned i = 0; i < THREADS_MAX; i++) {
         struct worker *worker = &threads->workers[i];
@@ -158,7 +144,7 @@ static bool check_worker(struct worker *worker, pid_t daemon, uint64_t bytes_sen
                          uint64_t bytes_open, struct threads_figures *figures,
                          char verdict[static VERDICT_BYTES_MAX])
 {
-    uint64_t now_ns = cpu_ns(daemon, worker->id);
+    uint64_t now_ns = thread_cpu_ns(daemon, worker->id);
     uint64_t ns = now_ns > worker->rest_ns ? now_ns - worker->rest_ns : 0;
     uint64_t bytes = bytes_sent - worker->bytes + bytes_open;
     if (ns > figures->work_ns_max)
@@ -187,7 +173,7 @@ static bool check_workers(struct threads *threads, pid_t daemon, uint64_t bytes_
         return true;
     for (struct dirent *entry = readdir(directory); entry != NULL && is_fine;
          entry = readdir(directory)) {
-        unsigned long thread = strtoul(entry->d_name, NULL, 10);
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
         struct worker *worker =
             thread == 0 || has_event_loop(threads, thread) ? NULL : worker_of(threads, thread);
         if (worker != NULL)

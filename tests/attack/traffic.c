@@ -302,11 +302,16 @@ static void ask_for_page(struct traffic *traffic)
     bytes_fini(&session.bytes);
 }
 
+static uint64_t lane_cpu_ns(const struct daemon *daemon)
+{
+    return thread_cpu_ns(daemon->pid, daemon->pid);
+}
+
 /* The watch's request leaves now: what the lane did while this process had no CPU does not count.
  */
 static void begin_watch(struct traffic *traffic)
 {
-    traffic->watch_cpu_ns = daemon_lane_cpu_ns(traffic->daemon);
+    traffic->watch_cpu_ns = lane_cpu_ns(traffic->daemon);
     traffic->watch_bytes = 0;
     for (unsigned i = 0; i < LINKS_MAX; i++)
         if (traffic->links[i].fd >= 0 && traffic->links[i].session.habit == HABIT_PROMPT)
@@ -357,7 +362,7 @@ static bool look(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX]
         ask_for_page(traffic);
         return true;
     }
-    uint64_t cpu_ns = daemon_lane_cpu_ns(traffic->daemon) - traffic->watch_cpu_ns;
+    uint64_t cpu_ns = lane_cpu_ns(traffic->daemon) - traffic->watch_cpu_ns;
     /* A page that came since the last turn came in time. */
     if (traffic->watch.sent_ns == 0 || has_page(traffic))
         return true;

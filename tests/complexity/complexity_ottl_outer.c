@@ -538,7 +538,7 @@ static const struct work_stage event_stages[] = {
     {.name = "count events of a changed span",
      .run = run_counted_changed,
      .n = LARGE_N,
-     .per_byte_max = 500},
+     .per_byte_max = 300},
 };
 
 STAGE(status_read, TRACES, OTTL_SPAN_EVENT,

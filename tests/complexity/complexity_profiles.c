@@ -697,6 +697,19 @@ static struct slice long_id(size_t n)
     return request_end(&request);
 }
 
+/* An attribute with that key and a text of so many equal bytes. */
+static void put_long_attribute(struct request *request, const char *key, char byte, size_t bytes)
+{
+    struct profile_bytes *out = &request->dictionary;
+    put_text(out, STRING, key);
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    put_filled(out, 1, byte, bytes);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(request, ATTRIBUTE, begin);
+}
+
 /* Samples of no link that have the attribute at 2, and times. */
 static struct slice name_n_times(struct request *request, size_t n)
 {
@@ -738,14 +751,7 @@ static struct slice list_of_an_id(size_t n)
 static struct slice long_thread_id(size_t n)
 {
     struct request request = request_begin();
-    struct profile_bytes *out = &request.dictionary;
-    put_text(out, STRING, "thread.id");
-    size_t begin = out->size;
-    put_number(out, 1, STRINGS_FIRST);
-    size_t value = out->size;
-    put_filled(out, 1, '7', 8 * n);
-    profile_bytes_wrap(out, value, 2);
-    put_entry(&request, ATTRIBUTE, begin);
+    put_long_attribute(&request, "thread.id", '7', 8 * n);
     return name_n_times(&request, n);
 }
 
@@ -793,25 +799,12 @@ static const struct work_shape join_shapes[] = {
     {"a long id of a thread", long_thread_id},
 };
 
-/* An attribute that is a label of a series, with a long value. */
-static void put_private_label(struct request *request, size_t bytes)
-{
-    struct profile_bytes *out = &request->dictionary;
-    put_text(out, STRING, "pyroscope.label.x");
-    size_t begin = out->size;
-    put_number(out, 1, STRINGS_FIRST);
-    size_t value = out->size;
-    put_filled(out, 1, 'x', bytes);
-    profile_bytes_wrap(out, value, 2);
-    put_entry(request, ATTRIBUTE, begin);
-}
-
 /* It is named again and again by one Profile. */
 static struct slice repeated_label(size_t n)
 {
     struct request request = request_begin();
     struct profile_bytes *out = &request.body;
-    put_private_label(&request, 8 * n);
+    put_long_attribute(&request, "pyroscope.label.x", 'x', 8 * n);
     for (size_t i = 0; i < n; i++)
         put_varint(out, 2);
     profile_bytes_wrap(out, 0, 11);
@@ -825,7 +818,7 @@ static struct slice profiles_of_one_label(size_t n)
 {
     struct request request = request_begin();
     struct profile_bytes *out = &request.body;
-    put_private_label(&request, 8 * n);
+    put_long_attribute(&request, "pyroscope.label.x", 'x', 8 * n);
     for (size_t i = 0; i < n; i++) {
         size_t begin = out->size;
         put_types(out, SAMPLES);
@@ -851,7 +844,7 @@ static struct slice scopes_of_one_profile(size_t n)
 {
     struct request request = request_begin();
     struct profile_bytes *out = &request.body;
-    put_wide_resource(out, 8 * n);
+    put_wide_resource(out, 3 * n);
     for (size_t i = 0; i < n; i++) {
         size_t scope = out->size;
         put_bytes(out, 1, "", 0);
@@ -880,7 +873,7 @@ static struct slice different_label_names(size_t n)
         put_entry(&request, ATTRIBUTE, begin);
     }
     out = &request.body;
-    put_wide_resource(out, 4 * n);
+    put_wide_resource(out, 2 * n);
     size_t scope = out->size;
     for (size_t i = 0; i < n; i++) {
         size_t begin = out->size;
@@ -1570,7 +1563,7 @@ static const struct work_stage stages[] = {
     {.name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55},
     {.name = "dictionary, copied", .run = run_dictionary_copy, .per_byte_max = 40},
     {.name = "JSON, written and read", .run = run_json, .per_byte_max = 130},
-    {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 21},
+    {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 15},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 16},
     {.name = "debug, spans", .run = run_span_table, .per_byte_max = 27},
     {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
